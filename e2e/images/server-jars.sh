@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prints a folder with the jars of a server's image, for benchmarks and tests that run servers without containers, or of HerdDB's JDBC clients.
-# Usage: server-jars.sh zookeeper | bookkeeper | herddb | jdbc
+# Prints a folder with the jars of a server's image, for benchmarks and tests that run servers without containers, or of HerdDB's JDBC clients:
+# those of the checker, or of examples/java, as its own build leaves them in client/ and rest/.
+# Usage: server-jars.sh zookeeper | bookkeeper | herddb | jdbc | example
 # They are kept by content: what build.sh has staged for an image of the same inputs is taken, else the builder makes it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,6 +12,10 @@ command=(/src/e2e/images/stage-jars.sh "$name")
 if [ "$name" = jdbc ]; then
   inputs=("$repo/e2e/jdbc")
   command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -C -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
+fi
+if [ "$name" = example ]; then
+  inputs=("$repo/examples/java/pom.xml" "$repo"/examples/java/*.java)
+  command=(bash -ec 'cp -r /src/examples/java /tmp/module && cd /tmp/module && rm -rf target && mvn -B -C -q package && mkdir /out/lib && cp -r target/client target/rest /out/lib/')
 fi
 key=$(content_key "${inputs[@]}")
 folder=$cache/jars/$name-image-$key

@@ -61,7 +61,7 @@ _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></A
 
 @cache
 def jars_of(server: str) -> Path:
-    """Returns the folder with the jars of an image: zookeeper, bookkeeper or herddb."""
+    """Returns the folder with the jars of an image: zookeeper, bookkeeper or herddb; or of `example`, which examples/java makes."""
     printed = subprocess.run([str(_SCRIPTS / "server-jars.sh"), server], check=True, stdout=subprocess.PIPE, text=True).stdout
     return Path(printed.strip())
 

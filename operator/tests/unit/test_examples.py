@@ -91,7 +91,7 @@ def test_an_example_is_accepted_among_the_other_resources_of_its_file_and_of_the
 
 def container(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """The variables of an application's only container, and its Secrets by the folder where they are mounted."""
-    (pod,) = (found["spec"]["template"]["spec"] for found in documents(path) if found["kind"] == "Deployment")
+    (pod,) = (found["spec"]["template"]["spec"] for found in documents(path) if found["kind"] in ("Deployment", "Job"))
     (only,) = pod["containers"]
     secrets = {volume["name"]: volume["secret"] for volume in pod["volumes"] if "secret" in volume}
     mounted = {mount["mountPath"]: secrets[mount["name"]] for mount in only["volumeMounts"] if mount["name"] in secrets}
@@ -102,6 +102,15 @@ def test_a_java_application_shows_zookeeper_the_readers_certificate_as_sql_nodes
     variables, mounted = container(EXAMPLES / "client-jdbc.yaml")
     assert variables["JAVA_TOOL_OPTIONS"].split() == [*zookeeper_client_options("/identity")]
     assert mounted["/identity"]["secretName"] == BookKeeperNames(ObjectKey("default", "bk")).readers_secret
+
+
+def test_the_java_example_names_what_its_build_leaves_and_fits_into_a_config_map() -> None:
+    text = (EXAMPLES / "client-jdbc.yaml").read_text()
+    (command,) = (found["spec"]["template"]["spec"]["containers"][0]["command"] for found in documents(EXAMPLES / "client-jdbc.yaml"))
+    assert "--from-file=java/target/client" in text
+    assert f"public final class {command[-1]} " in (EXAMPLES / "java/Client.java").read_text()
+    assert command[2] == "/client/*:/opt/herddb/lib/*"
+    assert "COPY lib/ /opt/herddb/lib/" in (EXAMPLES.parent / "images/herddb/Dockerfile").read_text()
 
 
 def test_an_application_reads_the_authorities_where_the_connection_secret_is_mounted() -> None:

@@ -20,7 +20,7 @@ _FIRST_SEED = 1
 collect_ignore = [] if os.environ.get("AZURITE") else ["test_checkpoints_in_azure.py"]
 BY_TURN = (
     ("test_sqlalchemy_suite.py",),
-    ("test_admin_port_of_a_real_bookie.py", "test_put_back_to_older_volumes.py"),
+    ("test_admin_port_of_a_real_bookie.py", "test_connect_spark.py", "test_put_back_to_older_volumes.py"),
     (
         "test_a_guarded_stack_lives.py",
         "test_bookies_ask_for_certificates.py",
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Builds what the tests start, outside of any test's time limit."""
     if not config.option.collectonly:
-        for server in ("zookeeper", "bookkeeper", "herddb"):
+        for server in ("zookeeper", "bookkeeper", "herddb", "example"):
             jars_of(server)
 
 

@@ -29,6 +29,16 @@ class Database:
     servers: Servers
     address: Address
 
+    @property
+    def jdbc_url(self) -> str:
+        """Through ZooKeeper, as `url` of a connection Secret."""
+        return f"jdbc:herddb:zookeeper:{self.servers.zookeeper}{self.herd_root}"
+
+    @property
+    def jdbc_leader_url(self) -> str:
+        """To the leader, as `leaderUrl`."""
+        return f"jdbc:herddb:server:{self.address}"
+
     def connect(self, tablespace: str) -> Connection:
         """A connection to the leader."""
         return Connection.connect(self.address, CREDENTIALS, tablespace, timeout_seconds=60)
