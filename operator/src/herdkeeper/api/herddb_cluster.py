@@ -119,7 +119,7 @@ class HerdDBClusterSpec(Model):
         None,
         description="Encrypts the SQL port, and with the same certificate the HTTP port. Absent: with `security.mode: TLS` of the "
         "ensemble, they are encrypted by the operator's Secret `<name>-herddb-identity` and refuse plain text; otherwise they are not "
-        "encrypted.",
+        "encrypted. HerdDB's JDBC driver encrypts, but does not verify the server; Python's client does.",
     )
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field(
@@ -145,7 +145,10 @@ class HerdDBClusterStatus(Status):
     ready_nodes: int | None = Field(None, description="SQL nodes whose tablespaces are settled.")
     herd_root: str | None = Field(None, description="The cluster's root in ZooKeeper.")
     sql_address: str | None = Field(None, description="host:port of the SQL nodes inside the cluster.")
-    jdbc_url: str | None = Field(None, description="JDBC URL that finds leaders through ZooKeeper.")
+    jdbc_url: str | None = Field(
+        None,
+        description="JDBC URL that finds leaders through ZooKeeper. HerdDB's driver encrypts where the nodes do, but verifies no server.",
+    )
     credentials_secret: str | None = Field(None, description="Secret with `username` and `password`.")
     users: tuple[str, ...] = Field((), description="Users who may log in on all SQL nodes, the administrator first.")
     users_revision: str | None = Field(None, description="Revision of the users file in use, as the nodes report it.")
