@@ -147,7 +147,7 @@ def other_value(whole: str, schema: Json, present: Any) -> Any:
         case {"type": "integer"}:
             return _other_number(schema, present)
         case {"type": "string"}:
-            return _other_text(schema.get("pattern", ""), present)
+            return _other_text("".join(each["rule"] for each in schema.get("x-kubernetes-validations", ())), present)
     raise AssertionError(f"no value is known for {whole}: {schema}")
 
 
@@ -157,9 +157,9 @@ def _other_number(schema: Json, present: int | None) -> int:
     return present + 1 if present < schema.get("maximum", 2**31) else present - 1
 
 
-def _other_text(pattern: str, present: str | None) -> str:
-    if "Ki|Mi" in pattern:
+def _other_text(rule: str, present: str | None) -> str:
+    if "Ki|Mi" in rule:
         return "2Gi" if present is None else f"{2 * int(present[:-2])}{present[-2:]}"
-    if pattern == "^[0-9]+m?$":
+    if "^[0-9]+m?$" in rule:
         return "700m" if present != "700m" else "800m"
     return "other"

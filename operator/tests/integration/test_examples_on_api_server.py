@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ APPLIED = sorted(EXAMPLES.glob("*.yaml"))
 REFUSED = sorted((EXAMPLES / "refused").glob("*.yaml"))
 BY_CONDITION = "# refused by condition: "
 BY_API_SERVER = "# refused: "
+FIX = re.compile(r"\b(add|begin|create|give|keep|lower|raise|remove|revert|set|use|write)\b|Required value|supported values|needs spec")
+"""What a message has if it tells what to do."""
 
 
 def documents(text: str) -> list[dict[str, Any]]:
@@ -58,7 +61,15 @@ def test_a_refused_example_gets_the_message_of_its_first_line(path: Path, dynami
     with pytest.raises(DynamicApiError) as caught:
         apply(dynamic, namespace, refused)
     assert caught.value.status == 422
-    assert message in yaml.safe_load(caught.value.body)["message"]
+    assert message in (told := yaml.safe_load(caught.value.body)["message"])
+    assert "secret@" not in told
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=lambda path: path.stem)
+def test_a_refusal_tells_the_field_and_the_fix_and_no_pattern(path: Path) -> None:
+    message = path.read_text().splitlines()[0]
+    assert FIX.search(message)
+    assert "should match" not in message
 
 
 @pytest.mark.parametrize("path", [path for path in REFUSED if BY_CONDITION in path.read_text()], ids=lambda path: path.stem)

@@ -27,6 +27,7 @@ from herdkeeper.api.resource import (
     VolumeClaim,
     formatted,
     least_memory,
+    refusal,
     unchanged_class,
     unchanged_optional,
 )
@@ -126,6 +127,7 @@ class BookKeeperClusterSpec(Model):
         None,
         max_length=1024,
         pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+){0,14}$",
+        json_schema_extra=refusal("%s names no ensemble: give host:port of each member, with commas between, e.g. zk-0:2181,zk-1:2181"),
         description="An external ZooKeeper ensemble, `host:port,host:port`, 15 members at most. Immutable. Exactly one of zooKeeperRef and "
         "zooKeeperAddress.",
     )

@@ -21,6 +21,7 @@ from herdkeeper.api.resource import (
     Rule,
     formatted,
     least_memory,
+    refusal,
     unchanged,
     unchanged_optional,
 )
@@ -31,7 +32,7 @@ Moment = Annotated[
     Field(
         max_length=40,
         pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$",
-        json_schema_extra={"format": "date-time"},
+        json_schema_extra=refusal("%s is no moment: write date, time and offset: add Z, or an offset such as +01:00"),
         examples=["2026-11-21T14:30:00Z"],
     ),
 ]

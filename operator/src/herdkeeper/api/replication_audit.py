@@ -19,6 +19,7 @@ from herdkeeper.api.resource import (
     Resource,
     Rule,
     least_memory,
+    refusal,
     unchanged,
     unchanged_optional,
 )
@@ -26,7 +27,15 @@ from herdkeeper.api.resource import (
 LedgerId = Annotated[int, Field(ge=0)]
 BookieId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^-,\s][^,\s]*$", examples=["bk-bookie-2"])]
 LedgerStateName = Literal["Open", "InRecovery", "Closed"]
-TimeOfDay = Annotated[str, Field(max_length=5, pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["22:00"])]
+TimeOfDay = Annotated[
+    str,
+    Field(
+        max_length=5,
+        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        examples=["22:00"],
+        json_schema_extra=refusal("%s is no time of day: give hours and minutes, e.g. 22:00 or 06:30"),
+    ),
+]
 """Hours and minutes, 24-hour clock."""
 RepairMode = Literal["Report", "DryRun", "Repair"]
 

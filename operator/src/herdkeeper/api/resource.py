@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
 
 from herdkeeper.shared.names import ObjectKey
 
@@ -13,13 +14,46 @@ GROUP = "herdkeeper.io"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
-ResourceName = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+REFUSAL = "x-refusal"
+"""In a model's JSON schema, of a string with a pattern: what the API server answers in place of the pattern. `%s` stands for the value."""
+
+
+def refusal(text: str) -> JsonDict:
+    """Returns what Field's `json_schema_extra` has for it. The API server names the field before it, so it names value and fix."""
+    return {REFUSAL: text}
+
+
+ResourceName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=40,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        json_schema_extra=refusal("%s is no name of a resource: use small letters, digits and -"),
+    ),
+]
 """A DNS label of at most 40 characters: object names add suffixes, and a pod's name must fit into 63."""
 
-Quantity = Annotated[str, Field(max_length=16, pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$", examples=["512Mi", "20Gi"])]
+Quantity = Annotated[
+    str,
+    Field(
+        max_length=16,
+        pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$",
+        examples=["512Mi", "20Gi"],
+        json_schema_extra=refusal("%s is no size: give a whole number and Ki, Mi, Gi or Ti, e.g. 20Gi or 500Mi"),
+    ),
+]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
 
-CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^[0-9]+m?$", examples=["500m", "2"])]
+CpuQuantity = Annotated[
+    str,
+    Field(
+        max_length=16,
+        pattern=r"^[0-9]+m?$",
+        examples=["500m", "2"],
+        json_schema_extra=refusal("%s is no amount of CPU: give whole cores, or thousandths of a core with m, e.g. 2 or 500m"),
+    ),
+]
 """Cores, or thousandths of a core with `m`."""
 
 Image = Annotated[str, Field(min_length=1, max_length=512)]
@@ -276,7 +310,7 @@ class Resource(BaseModel):
 class VolumeClaim(Model):
     """A volume that the operator claims."""
 
-    size: Quantity = Field(description="Requested size, e.g. `20Gi`.")
+    size: Quantity = Field(description="Requested size in Ki, Mi, Gi or Ti, e.g. `20Gi`.")
     storage_class_name: str | None = Field(
         None, min_length=1, max_length=253, description="StorageClass; the cluster's default when absent. Immutable."
     )
@@ -285,8 +319,10 @@ class VolumeClaim(Model):
 class Compute(Model):
     """CPU and memory of one container. A server's heap and direct memory follow from the memory limit."""
 
-    cpu: CpuQuantity = Field(description="Requested CPU, e.g. `500m`. No limit is set: throttled servers miss heartbeats.")
-    memory: Quantity = Field(description="Requested memory and its limit, e.g. `1Gi`.")
+    cpu: CpuQuantity = Field(
+        description="Requested CPU: cores, or thousandths of one as in `500m`. No limit is set: throttled servers miss heartbeats."
+    )
+    memory: Quantity = Field(description="Requested memory and its limit, in Ki, Mi, Gi or Ti, e.g. `1Gi`.")
 
 
 class SecretReference(Model):

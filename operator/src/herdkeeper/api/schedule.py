@@ -6,9 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Rule, Status, formatted, name_rules
+from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Rule, Status, formatted, name_rules, refusal
 
-Duration = Annotated[str, Field(max_length=8, pattern=r"^[1-9][0-9]{0,4}(m|h|d)$", examples=["36h", "30d"])]
+Duration = Annotated[
+    str,
+    Field(
+        max_length=8,
+        pattern=r"^[1-9][0-9]{0,4}(m|h|d)$",
+        examples=["36h", "30d"],
+        json_schema_extra=refusal("%s is no duration: give a whole number and m, h or d, e.g. 36h or 30d"),
+    ),
+]
 """A whole number of minutes, hours or days, e.g. `30d`."""
 
 CronExpression = Annotated[str, Field(min_length=1, max_length=100, examples=["0 3 * * *"])]

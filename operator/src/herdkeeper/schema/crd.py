@@ -18,7 +18,7 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from herdkeeper.api import KINDS
-from herdkeeper.api.resource import GROUP, NO_STATUS, VERSION, Resource, Rule
+from herdkeeper.api.resource import GROUP, NO_STATUS, REFUSAL, VERSION, Resource, Rule, formatted
 
 Schema = dict[str, Any]
 
@@ -116,6 +116,8 @@ def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) ->
         out |= {"type": "boolean" if isinstance(node["const"], bool) else "string", "enum": [node["const"]]}
     if out.get("type") == "integer":
         out["format"] = "int32" if node.get("maximum", 2**63) < 2**31 else "int64"
+    if REFUSAL in node:
+        out |= _refusal(out.pop("pattern"), node[REFUSAL])
     if "properties" in node:
         out["properties"] = {name: _rewrite(part, models, with_defaults=with_defaults) for name, part in node["properties"].items()}
         if node.get("required"):
@@ -130,6 +132,12 @@ def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) ->
     if with_defaults and node.get("default") not in (None, {}, []):
         _put_default(out, node["default"])
     return out
+
+
+def _refusal(pattern: str, text: str) -> Schema:
+    """Returns the rule of a string in place of its pattern, which the API server would print."""
+    told = {"message": text.replace("%s", "this")} | ({"messageExpression": formatted(text, "self")} if "%s" in text else {})
+    return {"x-kubernetes-validations": [{"rule": f"self.matches(r'{pattern}')", **told}]}
 
 
 def _resolved(node: Schema, models: dict[str, Schema]) -> Schema:

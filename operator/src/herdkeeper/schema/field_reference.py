@@ -94,10 +94,10 @@ def _type(name: str, field: Schema) -> str:
 
 
 def _unit(name: str, field: Schema) -> str:
-    pattern = field.get("pattern", "")
-    if "(Ki|Mi|Gi|Ti)" in pattern:
+    rule = next((each["rule"] for each in field.get("x-kubernetes-validations", ())), "")
+    if "(Ki|Mi|Gi|Ti)" in rule:
         return "size"
-    if pattern == "^[0-9]+m?$":
+    if "^[0-9]+m?$" in rule:
         return "cores"
     return next((unit for ending, unit in _UNITS_BY_ENDING.items() if name.endswith(ending)), "")
 
