@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, pod_trouble
+from herdkeeper.shared.objects import MAX_MESSAGE_LENGTH, Json, pod_trouble
 
 LOST_CONFIG = """2026-01-01 12:00:00 INFO  starting
 org.apache.commons.configuration2.ex.ConversionException: 'numAddWorkerThreads' doesn't map to an Integer object: abc
@@ -83,3 +85,21 @@ def test_last_words_are_cut_to_one_short_line():
     said = pod_trouble(pod(WAITS, {"exitCode": 1, "reason": "Error", "message": f"Error: {'x' * 5000}\n"}))
     assert len(said) <= 300
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pod({"waiting": {"reason": "ErrImagePull", "message": "failed to pull the image " * 30}}),
+        pod({"terminated": {"exitCode": 1, "message": "it can't read what it was given " * 30}}),
+        {
+            "metadata": {"name": "a"},
+            "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available " * 30}]},
+        },
+    ],
+)
+def test_a_long_message_ends_with_a_whole_word_and_shows_that_it_goes_on(found: Json) -> None:
+    told = pod_trouble(found)
+    assert told.endswith(" …")
+    assert len(told) <= MAX_MESSAGE_LENGTH
+    assert re.search(r" (failed|to|pull|the|image|it|can't|read|what|was|given|0/3|nodes|are|available) …$", told)

@@ -59,6 +59,11 @@ def test_health_counts_writable_bookies_and_says_what_ails_each_other(metadata, 
     assert health.message.startswith(expected[2])
 
 
+def test_bookies_that_leave_are_named():
+    fewer = CLUSTER.model_copy(update={"spec": CLUSTER.spec.model_copy(update={"bookies": 3})})
+    assert summary(HEALTHY, cluster=fewer).health.message == "3 bookies are writable; being drained: bk-bookie-3"
+
+
 def test_how_many_bookies_are_writable_is_left_open_while_zookeeper_can_t_be_read():
     told = [summary(metadata).fields["readyBookies"] for metadata in (HEALTHY, WITHOUT_FIRST, MetadataAbsent(), Unknown("silence"))]
     assert told == [4, 3, 0, None]

@@ -223,8 +223,8 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
         return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
     if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
-    leaving = f"; being drained: {', '.join(map(str, numbers.leaving))}" if numbers.leaving else ""
-    lost = f"; lost, and replaced: {', '.join(str(each.number) for each in numbers.lost)}" if numbers.lost else ""
+    leaving = f"; being drained: {', '.join(map(named.stateful_set, numbers.leaving))}" if numbers.leaving else ""
+    lost = f"; lost, and replaced: {', '.join(named.stateful_set(each.number) for each in numbers.lost)}" if numbers.lost else ""
     return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}{lost}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -234,13 +235,18 @@ def pod_trouble(pod: Json | None) -> str:
     ended = _last_failure(failed, pod)
     waiting = failed.get("state", {}).get("waiting") or {}
     if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-        return f"{waiting['reason']}; {ended}" if ended else f"{waiting['reason']} {waiting.get('message', '')}".strip()[:200]
+        return f"{waiting['reason']}; {ended}" if ended else _shortened(f"{waiting['reason']} {waiting.get('message', '')}".strip())
     for entry in status.get("conditions") or []:
         if entry["type"] == "PodScheduled" and entry["status"] == "False":
-            return f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}"[:200]
+            return _shortened(f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}")
     if ended and "terminated" in failed.get("state", {}):
         return ended
     return f"{STARTING}; {ended}" if ended else STARTING
+
+
+def _shortened(text: str) -> str:
+    """Returns a text of at most MAX_MESSAGE_LENGTH characters, which ends with a whole word."""
+    return textwrap.shorten(text, MAX_MESSAGE_LENGTH, placeholder=" …")
 
 
 def _last_failure(container: Json, pod: Json) -> str:
@@ -253,7 +259,7 @@ def _last_failure(container: Json, pod: Json) -> str:
     if heap or ended.get("reason") == "OOMKilled":
         component = (pod["metadata"].get("labels") or {}).get(names.COMPONENT_LABEL, "")
         return f"it ran out of memory ({heap[1] if heap else 'OOMKilled'}): raise {_MEMORY_FIELDS.get(component, 'its memory')}"
-    return f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}"[:MAX_MESSAGE_LENGTH]
+    return _shortened(f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}")
 
 
 def _failure_line(message: str) -> str:
