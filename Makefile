@@ -142,6 +142,9 @@ bench-leadership: ## how long no write is acknowledged while the leader changes,
 bench-fleet: ## the operator's process against fleets of played stacks, on a real API server and ZooKeeper (STACKS="10 100 250" ONLY="1 2"; docs/measurements.md)
 	@$(run) python -m herdkeeper_e2e.fleet $(if $(STACKS),--stacks $(STACKS)) $(if $(ONLY),--only $(ONLY))
 
+strings: ## each string that a user may see, to read them all at once (LONGER=25 for those with a sentence of more words)
+	@$(run) python -m herdkeeper_e2e.strings $(if $(LONGER),--longer $(LONGER))
+
 bench-full-check: ## for how long a full check stops writes, per million rows, on plain processes (ROWS=100000)
 	@$(run) python -m herdkeeper_e2e.bench_full_check $(if $(ROWS),--rows $(ROWS))
 

@@ -180,7 +180,7 @@ def test_an_ensemble_in_plain_text_that_is_declared_anew_with_certificates_is_le
     stage.settle("ZooKeeperCluster", "zk")
     assert stage.condition("ZooKeeperCluster", "zk", "Progressing") == ("False", "InvalidSecret")
     told = next(each for each in stage.found("ZooKeeperCluster", "zk")["status"]["conditions"] if each["type"] == "Progressing")
-    assert "If the ensemble never had certificates, set Permissive, with which it gets them, or Insecure" in told["message"]
+    assert "If the ensemble never had certificates, set Permissive to get them, or Insecure to stay without" in told["message"]
     assert not stage.live("Secret", "zk-zookeeper-authority")
     stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"mode": mode}}})
     stage.settle("ZooKeeperCluster", "zk")

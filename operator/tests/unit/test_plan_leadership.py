@@ -49,7 +49,7 @@ UNTOLD = Unknown("it is unknown whether its rows match the log: the status of th
 DOUBTED = Keep(f"{A} does not answer (silence): HerdDB's own failover decides whether it is alive", settled=False)
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
 TOO_FEW = "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException: Not enough non-faulty bookies available"
-NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and they would, too"
+NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and so would the others"
 LEFT = Move(B, f"{A} must not lead any more (its pod is being deleted)", in_turn=True)
 GONE = f"{A} can't lead any more (its pod is gone)"
 UNACKNOWLEDGED = "its bookies no longer acknowledge"

@@ -78,7 +78,7 @@ OTHER_OF_ITS_NUMBER = replace(WITHOUT_COOKIE, cookies=WITHOUT_COOKIE.cookies | {
             "another bookie's volumes",
             told(bookie_id="bk-bookie-1-bbbbbb"),
             WITHOUT_COOKIE,
-            "expected Cookie(bookie_id='bk-bookie-0-aaaaaa'",
+            "instead of Cookie(bookie_id='bk-bookie-0-aaaaaa'",
         ),
         ("another journal", told(journal="/j"), WITHOUT_COOKIE, "journal='/j'"),
         ("other directories", told(ledgers=("/ledgers/ledgers", "/more")), WITHOUT_COOKIE, "'/more'"),

@@ -60,7 +60,10 @@ def logged() -> LoggedCluster:
 def test_a_resource_without_pods_says_whose_pods_serve_it() -> None:
     answer, written = called(logged(), "logs", "tablespace/flights")
     assert written == []
-    assert answer.text == "Tablespace/flights has no pods, and neither has what rests on it; see `logs herddbcluster/db`, on which it rests"
+    assert (
+        answer.text
+        == "Tablespace/flights has no pods, nor do the resources that depend on it; see `logs herddbcluster/db`, on which it rests"
+    )
 
 
 def test_of_a_resource_they_are_those_of_its_pods_and_of_all_that_rests_on_it() -> None:

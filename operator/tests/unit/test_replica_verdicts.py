@@ -213,9 +213,8 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
             "False",
             Reason.LEADER_DIFFERS,
             "db-herddb-0 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; it leads until another replica can: "
-            "raise spec.replicas if there is none. A new replica is built from the log only while that still has its beginning, "
-            "later from this "
-            "leader, with the same rows: then restore the last verified Checkpoint into a new Tablespace",
+            "raise spec.replicas if there is none. A new replica is built from the log while that still has its beginning. "
+            "Later it is built from this leader, with the same rows: then restore the last verified Checkpoint into a new Tablespace",
         ),
         (
             (checkpoint("c", 15, "flights", node=SECOND),),

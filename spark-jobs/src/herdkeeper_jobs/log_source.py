@@ -177,7 +177,7 @@ def _without(ledgers: Sequence[int], first: int) -> str:
     """Why a log can't be read from a ledger on that is not in it."""
     if ledgers and ledgers[0] < first:
         return (
-            f"has {_listed(ledgers)}, it would be read from ledger {first}, which is not in it: the cluster was put back to an earlier "
+            f"has {_listed(ledgers)}; it would be read from ledger {first}, which it lacks: the cluster was put back to an earlier "
             "state, or HerdDB alone dropped that ledger"
         )
     there = f"begins with ledger {ledgers[0]}" if ledgers else "has no ledgers"

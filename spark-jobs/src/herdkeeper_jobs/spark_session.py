@@ -164,7 +164,7 @@ def session_on_demand(application: str, settings: SparkSettings) -> Iterator[Cal
     except Exception as error:
         if started and (code := _exit_code_of_jvm(error)) is not None:
             end = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
-            why = "most likely for want of memory: raise the job's resources"
+            why = "most likely since memory ran out: raise the job's resources"
             raise SparkEnded(f"Spark's JVM {end} before its work was done, {why}") from error
         raise
     finally:

@@ -21,7 +21,7 @@ _LOST_WORKER = "Python worker exited unexpectedly"
 def essence(text: str) -> str:
     """Returns the line that names the cause: the last one with our or Python's error, else Java's, else the first."""
     if _LOST_WORKER in text:
-        return "a task's Python process was killed, most likely for want of memory: raise the resources of the job, or of its executors"
+        return "a task's Python process was killed, most likely since memory ran out: raise the resources of the job, or of its executors"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for pattern in (_OURS, _OF_JAVA):
         if named := [line for line in lines if pattern.match(line)]:

@@ -139,7 +139,7 @@ def test_a_plain_text_client_reads_nothing(stack: Stack, monkeypatch: pytest.Mon
 def test_a_certificate_of_another_role_or_authority_opens_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     of_another_log = stack.holder(stack.authority.issue(HOSTS, "/CN=tester/OU=0:another-log"))
     monkeypatch.setenv(IDENTITY_VARIABLE, str(of_another_log.folder))
-    with pytest.raises(BookieUnreachableError, match="answered NOT_LET_IN to who has this job's certificate"):
+    with pytest.raises(BookieUnreachableError, match="answered NOT_LET_IN to this job's certificate"):
         stack.code()
     for issued in (stack.stranger.issue(HOSTS, TESTER), stack.authority.issue(HOSTS, TESTER, days="-1")):
         monkeypatch.setenv(IDENTITY_VARIABLE, str(stack.holder(issued).folder))

@@ -176,7 +176,7 @@ def test_a_bookie_that_refuses_this_certificate_is_reported_as_such(authority: A
         front.says = NOT_LET_IN
         with (
             BookieConnection("b0", address, ANSWER_SECONDS) as connection,
-            pytest.raises(BookieUnreachableError, match="answered NOT_LET_IN to who has this job's certificate"),
+            pytest.raises(BookieUnreachableError, match="answered NOT_LET_IN to this job's certificate"),
         ):
             list(connection.read_entries(4, [0]))
 

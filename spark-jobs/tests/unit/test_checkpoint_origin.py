@@ -187,7 +187,7 @@ def test_a_checkpoint_of_a_lost_ledger_does_not_end_the_search(log: PlayedLog, t
     assert found.start is not None
     assert found.start.at == Lsn(3, 1)
     (passed,) = found.passed_over
-    why = "ledger 5 is not in the log of 'demo'" if archived else "would be read from ledger 5, which is not in it"
+    why = "ledger 5 is not in the log of 'demo'" if archived else "would be read from ledger 5, which it lacks"
     assert why in str(passed)
 
 

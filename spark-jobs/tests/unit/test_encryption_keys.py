@@ -59,7 +59,7 @@ def test_a_key_that_is_missing_is_named_with_its_secret_and_what_to_do(keys: Mou
     with pytest.raises(KeyUnusable, match=r"the Secret backup-keys has another key of this name; put the old one back"):
         keyring().open(token, sealed_by, "the file")
     monkeypatch.delenv(FOLDERS)
-    with pytest.raises(KeyUnusable, match=r"this job was given no keys; name the Secret that has it in .*encryption\.keysSecretRef"):
+    with pytest.raises(KeyUnusable, match=r"this job was given no keys\. Name the Secret with the key in .*encryption\.keysSecretRef"):
         keyring().open(token, sealed_by, "the file")
 
 

@@ -301,7 +301,7 @@ def test_of_two_archivers_one_goes_on_and_the_other_stops(
         return create(path, content)
 
     monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
-    with pytest.raises(CheckpointRetryable, match=f"another run has just archived the log after {end}"):
+    with pytest.raises(CheckpointRetryable, match=f"another run archived the log after {end}"):
         archive.copy()
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
 

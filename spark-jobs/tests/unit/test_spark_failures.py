@@ -53,7 +53,7 @@ def lose_a_worker(spark: SparkSession) -> None:
 )
 @pytest.mark.parametrize(
     ("trouble", "words"),
-    [(lose_a_worker, "a task's Python process was killed, most likely for want of memory"), (overflow, "StackOverflowError")],
+    [(lose_a_worker, "a task's Python process was killed, most likely since memory ran out"), (overflow, "StackOverflowError")],
 )
 def test_a_failure_of_the_jvm_ends_a_job_with_3_and_a_summary_that_says_why(
     job: ModuleType,

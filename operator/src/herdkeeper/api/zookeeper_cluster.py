@@ -100,7 +100,7 @@ class ZooKeeperClusterStatus(Status):
     plaintext_needed_by: str | None = Field(
         None,
         max_length=MOST_PLAINTEXT_USERS,
-        description="While members accept plain text beside certificates: who still needs it. `nobody`: `security.mode` can become `TLS`.",
+        description="While members accept plain text beside certificates: what still needs it. `nobody`: `security.mode` can become `TLS`.",
     )
     founded: bool | None = Field(
         None, description="Whether all members have served once. From then on, an empty member joins without a vote."

@@ -89,7 +89,7 @@ def why_two_accounts(place: Destination | None, archive: Destination | None, fie
         return None
     return StoreUnusable(
         Reason.INVALID_SPEC,
-        f"{field}objectStore.serviceAccountName is {other}, and that of the destination {one}: a pod runs as one ServiceAccount; "
+        f"{field}objectStore.serviceAccountName is {other}, and that of the destination is {one}, but a pod runs as one ServiceAccount; "
         "name the same one, or a Secret at one of the two",
     )
 

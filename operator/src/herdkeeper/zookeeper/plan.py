@@ -106,7 +106,7 @@ def _why_no_new_authority(ensemble: Ensemble, security: EnsembleSecurity) -> str
     missing = f"spec.security.mode is {mode}, but the Secret {lost[0]} of the authority is missing: restore it from a backup"
     if any(ensemble.objects.get("Secret", name) is not None for name in issued.values()):
         return missing
-    return f"{missing}. If the ensemble never had certificates, set Permissive, with which it gets them, or Insecure"
+    return f"{missing}. If the ensemble never had certificates, set Permissive to get them, or Insecure to stay without"
 
 
 def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wait:

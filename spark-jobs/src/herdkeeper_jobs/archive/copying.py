@@ -56,7 +56,7 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
     for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):
         committed = commit_segment(rows, place, Link(end, begin is None and end is None, next_ledger))
         if committed is None:
-            raise CheckpointRetryable(f"another run has just archived the log after {'nothing' if end is None else end.last.lsn} just now")
+            raise CheckpointRetryable(f"another run archived the log after {'nothing' if end is None else end.last.lsn} just now")
         end, copied, entries = committed, copied + 1, entries + committed.entries
         if copied == MOST_SEGMENTS:
             return Copied(copied, entries, end, complete=False)

@@ -87,7 +87,7 @@ def findings_of_lengths(ledger: AuditedLedger, holdings: Iterable[Holding], untr
             ledger_id=ledger.metadata.ledger_id,
             first_entry_id=part.first,
             last_entry_id=part.last,
-            detail=f"bytes of payloads before entry {part.first}, as it and the one before it tell: {_numbers(broken, part.first)}",
+            detail=f"payload bytes before entry {part.first} differ between it and the one before: {_numbers(broken, part.first)}",
         )
         for part in entries
     )
@@ -182,7 +182,7 @@ def _untrusted(unit: _Unit, ack_quorum: int) -> Iterator[tuple[int, str]]:
         supported = [positions for positions in versions if len(positions) >= ack_quorum]
         named = " | ".join(", ".join(unit.segment.bookies[position] for position in positions) for positions in versions)
         trusted = supported[0] if len(supported) == 1 else ()
-        verdict = "those that are enough for the ack quorum are right" if trusted else "it is unknown which of them is right"
+        verdict = "those on an ack quorum of bookies are right" if trusted else "it is unknown which of them is right"
         for positions in versions:
             if positions is not trusted:
                 yield from ((position, f"right digests, but payload or length differ ({named}): {verdict}") for position in positions)

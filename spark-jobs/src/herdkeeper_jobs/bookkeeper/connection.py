@@ -270,7 +270,7 @@ class BookieConnection:
             if not isinstance(self._socket, ssl.SSLSocket) or not 0 < int.from_bytes(head, "big") <= MOST_BYTES:
                 raise
             answer = decode_tls_answer(self._exactly(int.from_bytes(head, "big")))
-            raise ConnectionError(f"answered {answer.name} to who has this job's certificate") from None
+            raise ConnectionError(f"answered {answer.name} to this job's certificate") from None
 
     def _exactly(self, count: int) -> bytes:
         data: bytes = self._stream.read(count)

@@ -234,7 +234,7 @@ def _durations(links: Sequence[Link], labels: Sequence[str]) -> str:
     scale, unit = _time_scale([made.seconds * _SECOND for _, _, made in known])
     stacks = [[Part(_title(link), _style(link), made.seconds * _SECOND / scale)] for _, link, made in known]
     unrecorded = len(links) - len(known)
-    words = f"<p>{many(unrecorded, 'checkpoint')} of an earlier version left out, which did not write it down.</p>" if unrecorded else ""
+    words = f"<p>{many(unrecorded, 'checkpoint')} of an earlier version left out: that version did not record it.</p>" if unrecorded else ""
     return f"<h3>Time that it took to make</h3>{words}{columns([label for label, _, _ in known], stacks, Axis('Time of the job', unit))}"
 
 

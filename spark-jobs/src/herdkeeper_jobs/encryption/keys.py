@@ -101,9 +101,9 @@ class Keyring:
     def _why_missing(self, sealed_by: SealedBy) -> str:
         if not self.folders:
             return (
-                "this job was given no keys; name the Secret that has it in the destination's encryption.keysSecretRef (of a Tablespace's "
-                "spec.bootstrap in that of files or archive, which you may add at any time; by hand: its folder in the variable "
-                f"{FOLDERS})"
+                "this job was given no keys. Name the Secret with the key in the destination's encryption.keysSecretRef. In a Tablespace's "
+                "spec.bootstrap, that of files or archive may be added at any time. By hand: list the Secret's folder in the variable "
+                f"{FOLDERS}"
             )
         secrets = " and ".join(folder.name for folder in self.folders)
         if any(key.name == sealed_by.key_name for key in self.keys):

@@ -111,7 +111,7 @@ def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
     authorities = environment.get(NODE_AUTHORITIES_VARIABLE)
     if authorities == "":
-        why = "the Secret that it is from has none in ca.crt yet, so no node can be verified, and no password is sent"
+        why = "ca.crt of its Secret is empty yet, so no node can be verified, and no password is sent"
         raise RestoreRetryable(f"{NODE_AUTHORITIES_VARIABLE} has no certificates: {why}")
     target = Target(_database(parsed), parsed.tablespace, credentials, authorities)
     if parsed.to is None and (parsed.archive or parsed.encrypt_with):

@@ -155,7 +155,7 @@ def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | 
     windows = windows_of_files(whole, source.folder, _missed(whole, source) if no_base else None)
     there = "; ".join(str(window) for window in windows[-_MOST_WINDOWS:]) + ": take one of these"
     if not windows:
-        there = "no moment can be had of these files but those of the checkpoints themselves (spec.bootstrap.files without a target)"
+        there = "these files hold only the moments of the checkpoints themselves (spec.bootstrap.files without a target)"
     looked_at = f". No checkpoint at the place is a base ({no_base})" if no_base else ""
     raise RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{looked_at}") from cause
 

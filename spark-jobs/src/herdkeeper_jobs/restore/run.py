@@ -156,7 +156,9 @@ def _summary(request: RestoreRequest, source: Source, verified: Verified, run: t
     stamped = "" if millis is None else stamp(millis)
     done = "had been restored" if begin is Begin.FILLED else "restored"
     left_out = left_out_of(request.source) if isinstance(request.source, MomentSource) else 0
-    skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out: to have them name an LSN" if left_out else ""
+    skewed = (
+        f"; {left_out} entries behind it are stamped at or before the time, and left out; name an LSN to include them" if left_out else ""
+    )
     if left_out is None:
         skewed = "; the archive behind it can't be read, so it is unknown which entries a fast clock leaves out"
     return RestoreSummary(

@@ -277,8 +277,8 @@ def _why_not_record(bookie: DrainingBookie) -> Wait | None:
     if size > MOST_RECORD_BYTES:
         return Wait(
             Reason.DRAIN_FAILED,
-            f"the record of what {bookie.bookie_id} holds would have {size} bytes, and may have {MOST_RECORD_BYTES}: its ledgers have "
-            "many segments",
+            f"the ledgers of {bookie.bookie_id} have too many segments: the drain's record of them would have {size} bytes, of "
+            f"{MOST_RECORD_BYTES} that fit",
         )
     return None
 

@@ -77,5 +77,5 @@ def _why_not(found: bytes, fleet: BookieFleet, identity: BookieIdentity) -> str 
             f"{on_volumes.instance_id} (instanceId in VERSION), not to {expected.instance_id}"
         )
     if on_volumes != expected:
-        return f"ZooKeeper has no cookie of {identity.bookie_id}, and VERSION on its volumes says {on_volumes}, expected {expected}"
+        return f"ZooKeeper has no cookie of {identity.bookie_id}, and VERSION on its volumes is {on_volumes} instead of {expected}"
     return None

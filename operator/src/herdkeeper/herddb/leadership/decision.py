@@ -197,7 +197,7 @@ def why_no_ledger(seen: Situation) -> str | None:
         believed = SELF_REPORT_SECONDS if copy.role == "failed" else STORAGE_PAUSE_SECONDS
         recent = copy.role == "failed" if failed_at is None else seen.now - failed_at < believed
         if recent and TOO_FEW_BOOKIES in (copy.last_error or ""):
-            return "it finds fewer writable bookies than a ledger needs, and they would, too"
+            return "it finds fewer writable bookies than a ledger needs, and so would the others"
     return _known_reason(seen.why_no_writing)
 
 

@@ -53,7 +53,7 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
     """Returns what must be known, or fixed, before a node is touched."""
     if tls_of(fleet.cluster, log) is None and refuses_plaintext(fleet.objects.get("ConfigMap", fleet.named.config_map)):
         why = (
-            "SQL nodes refuse plain text, and their stack accepts it by the status of the BookKeeperCluster, so they stay as they are: "
+            "SQL nodes refuse plain text, but by the BookKeeperCluster's status their stack has no certificates. They stay as they are: "
             f"set spec.tls (secretName: {fleet.named.identity_secret}, plaintext: Accepted)"
         )
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)

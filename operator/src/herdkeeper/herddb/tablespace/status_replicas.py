@@ -32,9 +32,9 @@ def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Hea
     shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
     if record.leader in (verdict.node for verdict in found):
         help_ = (
-            "it leads until another replica can: raise spec.replicas if there is none. A new replica is built from the log only "
-            "while that still has its beginning, later from this leader, with the same rows: then restore the last verified "
-            "Checkpoint into a new Tablespace"
+            "it leads until another replica can: raise spec.replicas if there is none. A new replica is built from the log "
+            "while that still has its beginning. Later it is built from this leader, with the same rows: then restore the last "
+            "verified Checkpoint into a new Tablespace"
         )
         return Health("False", Reason.LEADER_DIFFERS, f"{shown}; {help_}")
     if again := [verdict.node for verdict in found if verdict.made_anew]:

@@ -54,7 +54,7 @@ def without_pods(item: Json) -> str:
     """Why there is no log of a resource: a Tablespace, for example, is served by the pods of its HerdDBCluster."""
     below = parent_of(item)
     hint = f"; see `logs {below[0].lower()}/{below[1]}`, on which it rests" if below is not None else ""
-    return f"{label(item)} has no pods, and neither has what rests on it{hint}"
+    return f"{label(item)} has no pods, nor do the resources that depend on it{hint}"
 
 
 def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:

@@ -48,5 +48,5 @@ COMMAND = Command(
     run,
     (Argument("--watch", "refresh every two seconds, until Ctrl-C", Takes.NOTHING, short="-w"),),
     description="✔ is as declared, ● is being changed or runs, ✘ is not as declared. It shows only the newest Checkpoint and "
-    "ReplicationAudit, running ones, and audits with findings at which no later one has looked. The exit code is 1 if anything is wrong.",
+    "ReplicationAudit, running ones, and audits with findings that no later audit has checked. The exit code is 1 if anything is wrong.",
 )
