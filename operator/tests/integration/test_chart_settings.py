@@ -113,7 +113,7 @@ ROWS: dict[str, tuple[Any, Callable[[Objects], Any], Any]] = {
     "extraEnv": ([PROXY], lambda objects: operator(objects)["env"][-1], PROXY),
     "resources": (RESOURCES, lambda objects: operator(objects)["resources"], RESOURCES),
     "crds.install": (False, partial(number, "CustomResourceDefinition"), 0),
-    "userRoles.create": (False, partial(number, "ClusterRole"), 1),
+    "userRoles.create": (False, partial(number, "ClusterRole"), 2),
     "admissionPolicies.create": (
         False,
         lambda objects: [number(f"ValidatingAdmissionPolicy{end}", objects) for end in ("", "Binding")],
