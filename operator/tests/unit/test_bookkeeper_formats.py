@@ -204,6 +204,11 @@ def test_responses_are_read_whatever_their_code() -> None:
     assert decode_response(absent) == ReadResponse(ReadCode.NO_ENTRY, 5, 9, b"")
 
 
+def test_a_response_of_more_bytes_than_any_entry_has_is_refused() -> None:
+    with pytest.raises(MalformedDataError, match="a response of 2147483647 bytes is refused"):
+        decode_length(b"\x7f\xff\xff\xff")
+
+
 @given(st.lists(st.binary(max_size=50), max_size=20))
 def test_a_batch_response_is_split_into_its_entries(entries: list[bytes]) -> None:
     body = b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)

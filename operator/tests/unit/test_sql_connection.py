@@ -553,6 +553,21 @@ def test_a_piece_that_can_not_be_read_leaves_no_scanner_on_the_server() -> None:
     assert log[-1][0] == MessageType.CLOSE_SCANNER
 
 
+def test_an_answer_that_can_not_be_decoded_leaves_open_whether_a_write_was_applied_and_is_no_answer_to_a_query() -> None:
+    rows_without_columns = struct.pack(">q?i", 0, True, 0) + struct.pack(">i", (1 << 31) - 1)
+    for kind, body, error in (
+        (MessageType.EXECUTE_STATEMENT_RESULT, bytes(7), OutcomeUnknown),
+        (MessageType.EXECUTE_STATEMENT_RESULT, bytes(16) + b"\x01\x05", OutcomeUnknown),
+        (MessageType.RESULT_SET_CHUNK, rows_without_columns, ConnectionLost),
+    ):
+        with (
+            node(lambda asked, sent, answer=(kind, body): answer) as address,  # type: ignore[misc]
+            Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection,
+            pytest.raises(error),
+        ):
+            connection.query("SELECT k FROM t") if kind == MessageType.RESULT_SET_CHUNK else connection.execute("DELETE FROM t")
+
+
 def test_a_query_that_is_dropped_in_the_middle_of_a_request_does_not_come_between_its_parts() -> None:
     """As Python's garbage collector drops one, in any thread: the server would take what is sent then for the values of a row."""
     log: list[tuple[int, bytes]] = []

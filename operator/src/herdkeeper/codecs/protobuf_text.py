@@ -43,6 +43,8 @@ _TEXT_TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_MOST_NESTED = 8
+"""No message of BookKeeper goes deeper than two."""
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 _SIMPLE_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
@@ -50,7 +52,7 @@ _SIMPLE_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\
 def read_text_fields(text: bytes) -> tuple[TextField, ...]:
     """Returns the fields of a message in text form, nested messages included. Raises MalformedDataError naming the offset."""
     tokens = _tokens(text)
-    fields, rest = _read_message(tokens, 0, nested=False)
+    fields, rest = _read_message(tokens, 0, depth=0)
     if rest != len(tokens):
         raise MalformedDataError(f"protobuf text: unexpected {tokens[rest][1]!r}")
     return fields
@@ -73,7 +75,8 @@ def unescape(quoted: bytes) -> bytes:
 def _tokens(text: bytes) -> list[tuple[str, bytes]]:
     tokens = []
     position = 0
-    while text[position:].strip():
+    end = len(text.rstrip())
+    while position < end:
         match = _TEXT_TOKEN.match(text, position)
         if match is None:
             raise MalformedDataError(f"protobuf text: cannot read {text[position : position + 20]!r} at byte {position}")
@@ -82,23 +85,23 @@ def _tokens(text: bytes) -> list[tuple[str, bytes]]:
     return tokens
 
 
-def _read_message(tokens: list[tuple[str, bytes]], start: int, *, nested: bool) -> tuple[tuple[TextField, ...], int]:
+def _read_message(tokens: list[tuple[str, bytes]], start: int, depth: int) -> tuple[tuple[TextField, ...], int]:
     fields: list[TextField] = []
     at = start
     while at < len(tokens) and tokens[at][1] not in (b"}", b">"):
         if tokens[at][1] in (b";", b","):
             at += 1
             continue
-        field, at = _read_field(tokens, at)
+        field, at = _read_field(tokens, at, depth)
         fields.append(field)
-    if not nested:
+    if depth == 0:
         return tuple(fields), at
     if at >= len(tokens):
         raise MalformedDataError("protobuf text: a nested message has no end")
     return tuple(fields), at + 1
 
 
-def _read_field(tokens: list[tuple[str, bytes]], at: int) -> tuple[TextField, int]:
+def _read_field(tokens: list[tuple[str, bytes]], at: int, depth: int) -> tuple[TextField, int]:
     kind, name = tokens[at]
     if kind != "name":
         raise MalformedDataError(f"protobuf text: expected a field name, found {name!r}")
@@ -109,7 +112,9 @@ def _read_field(tokens: list[tuple[str, bytes]], at: int) -> tuple[TextField, in
         raise MalformedDataError(f"protobuf text: field {name.decode()} has no value")
     kind, token = tokens[at]
     if token in (b"{", b"<"):
-        message, at = _read_message(tokens, at + 1, nested=True)
+        if depth == _MOST_NESTED:
+            raise MalformedDataError(f"protobuf text: messages are nested more than {_MOST_NESTED} deep")
+        message, at = _read_message(tokens, at + 1, depth + 1)
         return TextField(name.decode(), message), at
     if kind == "quoted":
         return TextField(name.decode(), unescape(token[1:-1])), at + 1
@@ -134,7 +139,10 @@ def _wire_value(field: TextField, kind: FieldType) -> int | bytes:
     try:
         if kind.names is not None and not value.lstrip("-").isdigit():
             return int(kind.names[value].value)
-        return int(value, 0)
+        number = int(value, 0)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise ValueError("more than 64 bits")
+        return number
     except (KeyError, ValueError) as error:
         raise MalformedDataError(
             f"protobuf text: field {field.name} has the value {value!r}, which is no number or name that is known"

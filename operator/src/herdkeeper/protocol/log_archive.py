@@ -117,7 +117,7 @@ def decode_expiry_order(data: bytes) -> ExpiryOrder:
 def _decoded(data: bytes, what: str, read: Callable[[Any], Decoded]) -> Decoded:
     try:
         return read(json.loads(data))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise MalformedDataError(f"{what} {data[:200]!r}: {type(error).__name__} {error}") from error
 
 

@@ -97,7 +97,7 @@ def _whole_numbers(data: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
     try:
         document = json.loads(data)
         numbers = tuple(document[name] for name in names)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise MalformedDataError(f"log pin {data[:200]!r}: expected JSON with {' and '.join(names)}") from error
     if not all(type(number) is int for number in numbers):
         raise MalformedDataError(f"log pin {data[:200]!r}: expected whole numbers as {' and '.join(names)}")

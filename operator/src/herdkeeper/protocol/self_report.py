@@ -72,7 +72,7 @@ def decode_line(line: bytes) -> SelfReport | None:
             blocked_seconds={str(name): float(seconds) for name, seconds in said.get("blockedSeconds", {}).items()},
             users=_users(said.get("users")),
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 

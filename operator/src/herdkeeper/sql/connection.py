@@ -277,7 +277,8 @@ class Connection:
             if statement.transaction_id and alters(statement.sql):
                 raise OutcomeUnknown(f"{error}; what the transaction did before this may be durable: an ALTER TABLE commits it") from error
             raise
-        return frames.decode_executed(reader)
+        with self._decoding(MessageType.EXECUTE_STATEMENT, _effect(statement)):
+            return frames.decode_executed(reader)
 
     def _execute_batch(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
         changed: list[int] = []
@@ -296,8 +297,9 @@ class Connection:
     def _execute_message(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
         body = frames.execute_batch_body(statement, rows)
         reader = self._call(MessageType.EXECUTE_STATEMENTS, body, MessageType.EXECUTE_STATEMENTS_RESULT, _effect(statement))
-        reader.i64()
-        return [reader.i64() for _ in range(reader.i32())]
+        with self._decoding(MessageType.EXECUTE_STATEMENTS, _effect(statement)):
+            reader.i64()
+            return [reader.i64() for _ in range(reader.i32())]
 
     def _pieces(
         self,
@@ -314,7 +316,8 @@ class Connection:
         try:
             while True:
                 received = answer.rest()
-                chunk = frames.decode_chunk(received, moment)
+                with self._decoding(MessageType.OPEN_SCANNER, Effect.NONE):
+                    chunk = frames.decode_chunk(received, moment)
                 if chunk.last:
                     self._scanners.pop(scanner_id, None)
                 yield chunk
@@ -366,7 +369,9 @@ class Connection:
         if command is not TransactionCommand.BEGIN:
             self._end_queries(transaction_id)
         body = frames.transaction_body(command, transaction_id, self._tablespace)
-        return self._call(MessageType.TRANSACTION_COMMAND, body, MessageType.TRANSACTION_COMMAND_RESULT, effect).i64()
+        answer = self._call(MessageType.TRANSACTION_COMMAND, body, MessageType.TRANSACTION_COMMAND_RESULT, effect)
+        with self._decoding(MessageType.TRANSACTION_COMMAND, effect):
+            return answer.i64()
 
     def _deadline(self) -> float:
         return time.monotonic() + self.timeout_seconds
@@ -392,8 +397,18 @@ class Connection:
                 raise
         reader = JavaDataReader(message.body)
         if message.type == MessageType.ERROR:
-            raise _server_error(reader, effect)
+            with self._decoding(kind, effect):
+                raise _server_error(reader, effect)
         return reader
+
+    @contextmanager
+    def _decoding(self, kind: MessageType, effect: Effect) -> Iterator[None]:
+        """What can't be decoded counts as no answer: what follows it can't be trusted either."""
+        try:
+            yield
+        except MalformedDataError as error:
+            self.close()
+            raise _lost(f"{self._address} after a {kind.name} was sent", error, effect) from error
 
     def _send(self, kind: MessageType, data: bytes, deadline: float) -> None:
         try:

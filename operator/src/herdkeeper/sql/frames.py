@@ -176,6 +176,7 @@ def decode_value(reader: JavaDataReader, moment: Callable[[int], Value] = timest
 
     Raises:
         MalformedDataError: the code is unknown, or the bytes are truncated.
+        OverflowError: from `moment`.
     """
     start = reader.position
     code = reader.v_int()
@@ -241,7 +242,10 @@ def decode_chunk(body: bytes, moment: Callable[[int], Value] = timestamp_from_mi
     reader.i64()
     last = reader.boolean()
     columns = tuple(decode_text(reader) for _ in range(reader.i32()))
-    rows = [tuple(decode_value(reader, moment) for _ in columns) for _ in range(reader.i32())]
+    count = reader.i32()
+    if count > 0 and not columns:
+        raise MalformedDataError(f"{count} rows without columns")
+    rows = [tuple(decode_value(reader, moment) for _ in columns) for _ in range(count)]
     return Chunk(columns, rows, last)
 
 
@@ -286,7 +290,10 @@ def decode_executed(reader: JavaDataReader) -> Executed:
     """`ExecuteStatementResult`: i64 changed rows, i64 tx, VInt n, n/2 pairs of a name and a value; the key's name is `_key`."""
     changed, transaction_id = reader.i64(), reader.i64()
     values = [decode_value(reader) for _ in range(reader.v_int())] if not reader.at_end() else []
-    return Executed(changed, transaction_id, dict(zip(values[::2], values[1::2], strict=True)).get("_key"))
+    if len(values) % 2:
+        raise MalformedDataError(f"{len(values)} names and values: expected pairs")
+    key = next((value for name, value in zip(values[::2], values[1::2], strict=True) if name == "_key"), None)
+    return Executed(changed, transaction_id, key)
 
 
 def execute_batch_body(statement: Statement, rows: Sequence[Sequence[Value]]) -> bytes:

@@ -6,6 +6,7 @@ itself is `host:port`. Source: DataFormats.proto and ZKRegistrationClient of Boo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -36,7 +37,7 @@ def decode_bookie_address(bookie_id: str, data: bytes) -> BookieAddress:
     if _BOOKIE_ENDPOINT in addresses:
         return addresses[_BOOKIE_ENDPOINT]
     host, colon, port = bookie_id.rpartition(":")
-    if not addresses and colon and port.isdigit():
+    if not addresses and colon and re.fullmatch("[0-9]{1,5}", port):
         return BookieAddress(host, int(port))
     raise MalformedDataError(
         f"registration of bookie {bookie_id}: no endpoint {_BOOKIE_ENDPOINT!r} among {sorted(addresses)}, and the id is no host:port"

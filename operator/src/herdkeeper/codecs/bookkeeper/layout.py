@@ -70,7 +70,7 @@ def inner_levels(layout: LedgerLayout, name: str) -> int | None:
 
 def ledger_id_of(path: str) -> int | None:
     """Returns the id in a path below the root (`/00/0000/L0001`), or None if it is not a ledger's."""
-    match = re.fullmatch(r"((?:/\d+)*)/L(\d+)", path)
+    match = re.fullmatch(r"((?:/[0-9]{1,4}){0,4})/L([0-9]{1,10})", path)
     return None if match is None else int(match.group(1).replace("/", "") + match.group(2))
 
 

@@ -17,6 +17,7 @@ from herdkeeper.codecs.protobuf_text import FieldType, read_text_fields, text_to
 from herdkeeper.codecs.protobuf_wire import WireField, read_fields
 
 _HEADER = b"BookieMetadataFormatVersion\t"
+_MOST_DIGITS = 9
 Member = TypeVar("Member", bound=Enum)
 _V1_CLOSED = "CLOSED"
 _V1_IN_RECOVERY = -102
@@ -122,7 +123,7 @@ def _split_header(data: bytes) -> tuple[int, bytes]:
     if not data.startswith(_HEADER):
         raise MalformedDataError(f"expected it to begin with {_HEADER!r}, found {data[:30]!r}")
     line, separator, body = data[len(_HEADER) :].partition(b"\n")
-    if not separator or not line.isdigit():
+    if not separator or not line.isdigit() or len(line) > _MOST_DIGITS:
         raise MalformedDataError(f"expected a version number and a line end, found {line[:12]!r}")
     return int(line), body
 

@@ -28,6 +28,8 @@ LAST_ENTRY = -1
 """As the entry id of a READ: the last entry of the ledger on this bookie."""
 LENGTH_BYTES = _LENGTH.size
 MASTER_KEY_BYTES = 20
+MOST_FRAME_BYTES = 256 << 20
+"""Of a response. A bookie takes no larger entries than its nettyMaxFrameSizeBytes, 5 MiB by default."""
 
 
 class Operation(Enum):
@@ -126,11 +128,15 @@ def decode_length(data: bytes) -> int:
     length = int(_LENGTH.unpack(data)[0])
     if length < _READ_RESPONSE.size:
         raise MalformedDataError(f"a response of {length} bytes is shorter than its header of {_READ_RESPONSE.size}")
+    if length > MOST_FRAME_BYTES:
+        raise MalformedDataError(f"a response of {length} bytes is refused: at most {MOST_FRAME_BYTES}")
     return length
 
 
 def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse | AddResponse:
-    """Decode a frame without its length. Raises MalformedDataError for other operations and unknown codes."""
+    """Decode a frame without its length. Raises MalformedDataError for other operations, unknown codes, and truncated bytes."""
+    if len(frame) < _READ_RESPONSE.size:
+        raise MalformedDataError(f"a response of {len(frame)} bytes is shorter than its header of {_READ_RESPONSE.size}")
     header, code_number, ledger_id, entry_id = _READ_RESPONSE.unpack_from(frame)
     code = _code(code_number)
     operation = header >> 16 & 0xFF

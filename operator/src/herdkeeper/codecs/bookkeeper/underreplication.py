@@ -10,7 +10,7 @@ import re
 MARK = re.compile(r"urL[0-9]+")
 """Name of a mark, four folders of four hexadecimal digits below marks_path()."""
 MARK_DEPTH = 4
-_TIME = re.compile(rb"^\s*ctime:\s*([0-9]+)\s*$", re.MULTILINE)
+_TIME = re.compile(rb"^\s*ctime:\s*([0-9]{1,19})\s*$", re.MULTILINE)
 
 
 def marks_path(root: str) -> str:
@@ -42,4 +42,4 @@ def mark_time_ms(data: bytes) -> int | None:
 def decode_recovery_delay(data: bytes) -> int | None:
     """Returns the seconds, or None if they are not a number."""
     text = data.decode("ascii", "replace").strip()
-    return int(text) if text.isdigit() else None
+    return int(text) if re.fullmatch("[0-9]{1,19}", text) else None

@@ -67,7 +67,7 @@ def decode_ledgers(data: bytes, version: int | None = None) -> LedgerList:
         active = tuple(int(ledger) for ledger in document["activeLedgers"])
         added = tuple(int(moment) for moment in document["ledgersTimestamps"])
         first = int(document["firstLedger"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise MalformedDataError(f"ledger list {data[:200]!r}: expected JSON with activeLedgers, ledgersTimestamps, firstLedger") from error
     if len(active) != len(added):
         raise MalformedDataError(f"ledger list with {len(active)} activeLedgers but {len(added)} ledgersTimestamps: expected as many")

@@ -18,7 +18,7 @@ CONFIG_PATH = "/zookeeper/config"
 """The znode of the committed membership. Only reconfig writes it."""
 
 _FIRST = "zoo.cfg.dynamic"
-_SERVER = re.compile(r"server\.([0-9]+)\s*=\s*([^;\s]+?)(?::(participant|observer))?;(\S+)")
+_SERVER = re.compile(r"server\.([0-9]{1,19})\s*=\s*([^;\s]+?)(?::(participant|observer))?;(\S+)")
 _VERSION = re.compile(r"version\s*=\s*([0-9a-f]+)")
 
 

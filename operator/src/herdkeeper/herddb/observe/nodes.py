@@ -15,6 +15,8 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
 _MOST_READERS = 8
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading a document of another form raises."""
 
 
 def read_nodes(cluster: HerdDBCluster, objects: Objects, reader: ClusterReader) -> dict[str, NodeView | Unknown]:
@@ -44,7 +46,7 @@ def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown
         return answer
     try:
         return tuple(_tablespace(entry) for entry in answer)
-    except (KeyError, TypeError) as error:
+    except _UNREADABLE as error:
         return Unknown(f"{url} did not answer with tablespaces: {error!r}")
 
 
@@ -57,7 +59,7 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         role=str(entry["role"]),
         ready=bool(entry["ready"]),
         lsn=_lsn(entry.get("applied")),
-        last_error=entry.get("lastError"),
+        last_error=_text(entry.get("lastError")),
         checkpoint=_lsn(entry.get("checkpoint")),
         recoverable=entry.get("recoverable"),
         retained_log=_retained(entry.get("retainedLog")),
@@ -79,6 +81,10 @@ def _barred_until(entry: dict[str, Any]) -> tuple[int, int] | Unknown | None:
 
 def _seconds(told: object) -> float | None:
     return float(told) if isinstance(told, int | float) else None
+
+
+def _text(told: object) -> str | None:
+    return None if told is None else str(told)
 
 
 def _counts(told: dict[str, Any] | None) -> Counts | None:
@@ -104,7 +110,7 @@ def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
         return Unknown("its node program is too old: change the image of the HerdDBCluster")
     try:
         return _reported_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _UNREADABLE as error:
         return Unknown(f"its node program reports an unreadable check: {error!r}")
 
 

@@ -82,12 +82,13 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
             headers = connection.query(_ROWS, [HEADER_STEP])
             totals = connection.query(_LOADED)
         return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not started to load")
-    except (SqlError, ValueError, TypeError, KeyError) as error:
+    except (SqlError, ValueError, KeyError, OverflowError) as error:
         return Unknown(str(error))
 
 
 def progress_of(detail: Any, loaded: Any) -> RestoreProgress:
-    """Computes the progress from the header's detail and the sum over the steps. Raises ValueError, TypeError or KeyError
-    for invalid data.
-    """
-    return RestoreProgress(int(loaded or 0), int(json.loads(detail)[ROWS_KEY]))
+    """Computes the progress from the header's detail and the sum over the steps. Raises ValueError for invalid data."""
+    try:
+        return RestoreProgress(int(loaded or 0), int(json.loads(detail)[ROWS_KEY]))
+    except (TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise ValueError(f"the restore's bookkeeping can't be read: {error!r}") from error
