@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ def _exchanged(draw: st.DrawFn, data: bytes) -> bytes:
     except (ValueError, RecursionError):
         return data
     if draw(st.integers(0, 9)) == 0:
-        document = draw(st.sampled_from(_STRANGE))
+        document = copy.deepcopy(draw(st.sampled_from(_STRANGE)))
     places: list[tuple[Any, Any]] = []
     _collect(document, places)
     if places:

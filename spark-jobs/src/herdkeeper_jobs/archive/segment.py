@@ -338,7 +338,7 @@ def _decoded(path: StoredPath, content: bytes) -> SegmentManifest:
                 f"{path} is not a manifest of a segment: its schemaVersion {version} and its encryption contradict each other"
             )
         return segment
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise InvariantViolated(f"{path} is not a manifest of a segment: {error}") from error
 
 

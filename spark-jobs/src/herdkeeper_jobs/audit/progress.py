@@ -98,7 +98,7 @@ class Progress:
             document = json.loads((table.schema.metadata or {})[_KEY])
             portion, seconds = _portion(document, table), float(document["seconds"])
             identity = {name: document[name] for name in _identity(self.run)}
-        except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        except (pa.ArrowException, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ProgressRefusedError(f"{path} can't be read ({error}): delete {self.folder} to restart the run") from error
         self._require_same_run(identity)
         return portion, seconds

@@ -12,8 +12,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import IO
 
 from herdkeeper.codecs.authorities import client_context
 from herdkeeper.codecs.herddb.row_digest import RowDigest
@@ -25,6 +27,9 @@ _CALL_SECONDS = 30.0
 _TOKEN_HINT = "HERDDB_TOKEN must be the key `token` of the cluster's credentials Secret"  # noqa: S105 - names it
 _MOST_REASON = 1000
 """Bytes of a refusal that are read."""
+_MOST_ANSWER = 16 << 20
+"""Bytes of a JSON document that are read."""
+_NO_ANSWER = (OSError, ValueError, RecursionError, http.client.HTTPException)
 _SCAN_SECONDS = 3600
 """Longest scan of a held follower's tables: the default deadline of a job (`job.deadlineSeconds`)."""
 
@@ -91,24 +96,26 @@ def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
     """Asks the node at `host:port` for its row counts of a tablespace that it leads, also by the metadata. A replaced leader that does not
     know it yet lacks its successor's rows. Raises CheckpointRetryable if there is no answer."""
     _, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
-    found = [item for item in body if item["name"] == tablespace.lower()] if isinstance(body, list) else []
-    if not found or found[0].get("role") != "leader" or not found[0].get("ready"):
-        return NotCounted(f"the node {address} does not lead it")
-    counts = found[0].get("counts")
-    if counts is None:
-        return NotCounted(f"the node {address} reports no row counts of its tables")
-    if not counts["exact"]:
-        return NotCounted(f"the node {address} was written to while it counted")
-    return LeaderCounts(address, _position(counts["position"]), counts["tables"])
+    with _reading(address):
+        found = [item for item in body if item["name"] == tablespace.lower()] if isinstance(body, list) else []
+        if not found or found[0].get("role") != "leader" or not found[0].get("ready"):
+            return NotCounted(f"the node {address} does not lead it")
+        counts = found[0].get("counts")
+        if counts is None:
+            return NotCounted(f"the node {address} reports no row counts of its tables")
+        if not counts["exact"]:
+            return NotCounted(f"the node {address} was written to while it counted")
+        return LeaderCounts(address, _position(counts["position"]), {str(table): int(rows) for table, rows in counts["tables"].items()})
 
 
 def log_position(address: str, tablespace: str) -> Lsn:
     """Returns the last entry of the tablespace's log that the node at `host:port` has written or read. Raises CheckpointRetryable."""
     status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
-    found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
-    if not found or found[0]["log"] is None:
-        raise CheckpointRetryable(f"the node {address} does not report a log position of tablespace {tablespace!r} (status {status})")
-    return _position(found[0]["log"])
+    with _reading(address):
+        found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
+        if not found or found[0]["log"] is None:
+            raise CheckpointRetryable(f"the node {address} does not report a log position of tablespace {tablespace!r} (status {status})")
+        return _position(found[0]["log"])
 
 
 def follower_digest(address: str, tablespace: str, lsn: Lsn, token: str, timeout_seconds: int) -> FollowerDigest | NotHeld:
@@ -128,11 +135,12 @@ def follower_digest(address: str, tablespace: str, lsn: Lsn, token: str, timeout
         raise CheckpointRefused(f"the node {address} answered {status} to a request for a digest; {_TOKEN_HINT}")
     if not isinstance(body, dict):
         raise CheckpointRetryable(f"the node {address} answered {status} to a request for a digest, and no JSON object")
-    if status == 200:
-        tables = {table: RowDigest.parse(item["rows"], item["digest"]) for table, item in body["tables"].items()}
-        return FollowerDigest(Lsn(body["ledger"], body["entry"]), tables, address)
-    position = body.get("position")
-    return NotHeld(f"the node {address} answered {status}: {body.get('error', body)}", _position(position) if position else None)
+    with _reading(address):
+        if status == 200:
+            tables = {table: RowDigest.parse(item["rows"], item["digest"]) for table, item in body["tables"].items()}
+            return FollowerDigest(Lsn(int(body["ledger"]), int(body["entry"])), tables, address)
+        position = body.get("position")
+        return NotHeld(f"the node {address} answered {status}: {body.get('error', body)}", _position(position) if position else None)
 
 
 def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: int) -> Iterator[Part]:
@@ -158,7 +166,16 @@ def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: 
 
 
 def _position(body: Mapping[str, int]) -> Lsn:
-    return Lsn(body["ledgerId"], body["entryId"])
+    return Lsn(int(body["ledgerId"]), int(body["entryId"]))
+
+
+@contextmanager
+def _reading(address: str) -> Iterator[None]:
+    """An answer of another form is no answer."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise CheckpointRetryable(f"the node {address} gave an answer of another form: {error!r}") from error
 
 
 def _opened(address: str, path: str, method: str, timeout_seconds: float, token: str) -> http.client.HTTPResponse:
@@ -176,11 +193,18 @@ def _opened(address: str, path: str, method: str, timeout_seconds: float, token:
 def _call(address: str, path: str, method: str, timeout_seconds: float, token: str = "") -> tuple[int, object]:
     try:
         with _opened(address, path, method, timeout_seconds, token) as answer:
-            return answer.status, json.load(answer)
+            return answer.status, _document(answer)
     except urllib.error.HTTPError as error:
         try:
-            return error.code, json.load(error)
-        except ValueError:
+            return error.code, _document(error)
+        except _NO_ANSWER:
             return error.code, None
-    except (OSError, ValueError) as error:
+    except _NO_ANSWER as error:
         raise CheckpointRetryable(f"the node {address} did not answer {method} {path}: {error}") from error
+
+
+def _document(answer: IO[bytes]) -> object:
+    content = answer.read(_MOST_ANSWER + 1)
+    if len(content) > _MOST_ANSWER:
+        raise ValueError(f"the answer is larger than {_MOST_ANSWER} bytes")
+    return json.loads(content)

@@ -345,7 +345,7 @@ def _document(path: StoredPath) -> dict[str, Any]:
     try:
         document: Any = json.loads(path.read_bytes())
         version = document.get("schemaVersion")
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise InvariantViolated(f"{path} is not a manifest: {error}") from error
     if version not in _VERSIONS:
         raise InvariantViolated(f"{path}: schemaVersion {version}, this program knows {' and '.join(map(str, _VERSIONS))}")

@@ -45,7 +45,7 @@ class Header:
         """Parses the stored form. Raises InvariantViolated."""
         try:
             return Header(**json.loads(text))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvariantViolated(f"{RESTORE_TABLE} has a header that is none: {text[:200]!r}") from error
 
 
