@@ -28,6 +28,8 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 API = "herdkeeper.io/v1alpha1"
 ROWS = 50
+TOLD = {"zk-zookeeper-0": "Unsuccessful handshake", "bk-bookie-0-0": "TLS Handshake failure", "db-herddb-0": " (plaintext): "}
+"""In the log of a server that has refused somebody."""
 MISSING = 5
 DRIVER: Object = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
 WITH_EXECUTOR: Object = {**DRIVER, "executors": {"instances": 1, "cpu": "100m", "memory": "512Mi"}}
@@ -70,6 +72,8 @@ def test_nobody_is_served_without_a_certificate_of_the_stack(secure: Stack) -> N
     assert not [key for key, became in found.items() if SERVED in became and became != {SERVED}]
     plain = {port for port, who in found if who == PLAIN}
     assert {"zookeeper", "election", "2181", "2182", "bookie", "http"} <= plain
+    for pod, told in TOLD.items():
+        assert told in secure.kubectl.run("logs", pod, "--tail=-1"), pod
 
     probe = secure.tools.program("tls_probe", *node_hosts(secure))
     authorities = held(secure, "bk-bookie-readers")["ca.crt"]

@@ -75,7 +75,7 @@ def test_alerts_have_names_of_their_own() -> None:
 
 def test_there_are_alerts_for_each_page_that_has_metrics() -> None:
     asked = {name for rule in RULES for selector in asked_by(rule["expr"]) for name in selector.names}
-    wanted = "audit_findings|drill_failed|log_used_in_time|resource_ready|leading|since_timestamp|certificate_expires|condition"
+    wanted = "audit_findings|drill_failed|log_used_in_time|resource_ready|leading|since_timestamp|certificate_expires|condition|refused"
     assert {name for name in known_labels() if re.search(wanted, name)} <= asked
 
 

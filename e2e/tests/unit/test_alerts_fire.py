@@ -107,6 +107,7 @@ SINCE = 'herdkeeper_under_replicated_since_timestamp_seconds{namespace="demo", b
 USAGE = f"bookie_ledger_dir__ledgers_usage{{{BOOKIE}}}"
 SECOND_USAGE = USAGE.replace("ledgers_usage", "ledgers_1_usage")
 STATUS = f"bookie_SERVER_STATUS{{{BOOKIE}}}"
+REFUSED = f"herdkeeper_refused_total{{{NODE.format(0)}, reason="
 BLOCKED = f"herdkeeper_node_blocked_seconds{{{NODE.format(0)}}}"
 FREE, SIZE = (f"herdkeeper_node_volume_{what}{{{NODE.format(0)}}}" for what in ("free_bytes", "bytes"))
 
@@ -237,6 +238,12 @@ CASES = {
     ),
     "HerdkeeperCertificateExpires": Case(
         bad=(same(CERTIFICATE, DAY + 1200),), good=(same(CERTIFICATE, 15 * DAY),), labels=labels_of(CERTIFICATE), value="1d 0h 0m 0s"
+    ),
+    "HerdkeeperAccessRefused": Case(
+        bad=({f'{REFUSED}"login"}}': "0+1x400"}, {f'{REFUSED}"token"}}': "0+0x5 1+1x400"}),
+        good=({f'{REFUSED}"login"}}': "0+1x10 11+0x400"}, same(f'{REFUSED}"tls"}}', 7)),
+        labels={"kind": "HerdDBCluster", "namespace": "demo", "name": "db", "pod": "db-herddb-0", "reason": "login"},
+        minutes=80,
     ),
 }
 

@@ -152,6 +152,13 @@ def stage() -> Iterator[Stage]:
         yield Stage(running, of_bookie, of_autorecovery, unguarded)
 
 
+def counted(port: int) -> int:
+    """How many requests the server has refused, by its metrics."""
+    found = re.search(r'^herdkeeper_refused_total\{reason="closed"\} (\d+)$', ask(port, "GET", "/metrics").body, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
 def answers(port: int) -> bool:
     """Whether a server answers there."""
     try:
@@ -212,9 +219,13 @@ def test_no_header_opens_what_is_closed(stage: Stage, headers: Mapping[str, str]
 )
 def test_what_nobody_needs_is_refused(stage: Stage, method: str, target: str, body: str) -> None:
     for port in (stage.bookie, stage.autorecovery):
+        before = counted(port)
         answer = ask(port, method, target, body)
         assert answer.status == REFUSED
         assert "is closed: use BookKeeper's shell" in answer.body
+        assert counted(port) == before + 1
+    log = (stage.servers.folder / f"{BOOKIE}.log").read_text(errors="replace")
+    assert re.search(r"refused 127\.0\.0\.1:\d+ \(closed\)", log)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,11 @@ class Stack:
         with self.servers.client() as client:
             return client.exists("/") is not None
 
+    def logged(self, words: str) -> None:
+        """Waits until the bookie's log has them."""
+        log = self.servers.folder / f"{BOOKIE}.log"
+        wait_until(f"the bookie tells: {words}", lambda: words in log.read_text(errors="replace"), PATIENCE_SECONDS)
+
     def lets_in(self) -> bool:
         """Whether the bookie serves this process."""
         try:
@@ -141,10 +146,12 @@ def test_a_certificate_of_another_role_or_authority_opens_nothing(stack: Stack, 
     monkeypatch.setenv(IDENTITY_VARIABLE, str(of_another_log.folder))
     with pytest.raises(BookieUnreachableError, match="answered NOT_LET_IN to this job's certificate"):
         stack.code()
+    stack.logged("AuthZ failed: Cert role doesn't match")
     for issued in (stack.stranger.issue(HOSTS, TESTER), stack.authority.issue(HOSTS, TESTER, days="-1")):
         monkeypatch.setenv(IDENTITY_VARIABLE, str(stack.holder(issued).folder))
         with pytest.raises(BookieUnreachableError, match=r"(?i)alert|unknown|expired"):
             stack.code()
+    stack.logged("TLS Handshake failure")
 
 
 def test_a_bookie_that_can_not_be_verified_is_asked_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

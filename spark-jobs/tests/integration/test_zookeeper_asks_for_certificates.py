@@ -98,6 +98,8 @@ def test_nobody_is_served_without_a_certificate_that_the_member_trusts(ensemble:
         nobody.recv(100)  # TLS 1.3: the server's refusal comes after the handshake
     assert ensemble.is_refused(ensemble.client_of(ensemble.stranger, "/CN=stranger"))
     assert ensemble.is_served(ensemble.client_of(ensemble.authority, "/CN=somebody"))
+    told = (ensemble.servers.folder / "zookeeper.log").read_text(errors="replace").count("Unsuccessful handshake with session")
+    assert told >= len(("in plain text", "without a certificate", "with one of a stranger"))
 
 
 def test_a_member_that_can_not_be_verified_is_sent_nothing(ensemble: Ensemble) -> None:

@@ -17,7 +17,7 @@ from herdkeeper.engine import gauges
 from herdkeeper_e2e.monitoring.metric import Metric, Type
 
 NODE_TABLE = Path(__file__).parents[4] / "images/herddb/src/main/resources/io/herdkeeper/node/http/metrics.properties"
-_LINE = re.compile(r"(?P<name>herdkeeper_node_[a-z_]+)(?:\{(?P<labels>[a-z_,]+)\})?=(?P<meaning>.+)")
+_LINE = re.compile(r"(?P<name>herdkeeper_[a-z_]+)(?:\{(?P<labels>[a-z_,]+)\})?=(?P<meaning>.+)")
 _TYPES: tuple[tuple[type[MetricWrapperBase], Type], ...] = ((Counter, "counter"), (Gauge, "gauge"), (Histogram, "histogram"))
 
 
@@ -48,4 +48,5 @@ def _of_line(line: str) -> Metric:
     if found is None:
         raise ValueError(f"{NODE_TABLE.name}: {line!r} is no metric; write name{{label,label}}=meaning")
     labels = tuple((found["labels"] or "").split(",")) if found["labels"] else ()
-    return Metric(found["name"], "gauge", labels, found["meaning"])
+    kind: Type = "counter" if found["name"].endswith("_total") else "gauge"
+    return Metric(found["name"], kind, labels, found["meaning"])

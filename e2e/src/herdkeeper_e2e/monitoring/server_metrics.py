@@ -51,6 +51,12 @@ SERVERS = (
             Metric("bookie_ledger_writable_dirs", "gauge", (), "Ledger directories that take entries."),
             Metric("bookkeeper_server_ADD_ENTRY_REQUEST", "summary", _REQUEST, "Milliseconds of a request that adds an entry."),
             Metric("bookkeeper_server_READ_ENTRY_REQUEST", "summary", _REQUEST, "Milliseconds of a request that reads an entry."),
+            Metric(
+                "herdkeeper_refused_total",
+                "counter",
+                ("reason",),
+                "Requests that were not let in: `closed`, to an endpoint that is closed.",
+            ),
         ),
     ),
     Server("The JVM of SQL nodes", "herddb", _JVM),

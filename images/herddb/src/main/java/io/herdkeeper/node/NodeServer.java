@@ -6,6 +6,8 @@ import herddb.network.Channel;
 import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.proto.Pdu;
+import herddb.proto.PduCodec;
+import herddb.security.sasl.SaslUtils;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.server.ServerSideConnectionPeer;
@@ -16,22 +18,29 @@ import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
+import io.herdkeeper.node.refusals.Refusals;
+import io.herdkeeper.node.refusals.Refusals.Reason;
 import io.herdkeeper.node.statement.StatementGuard;
 import io.herdkeeper.node.tls.SqlPortTls;
 import io.herdkeeper.node.users.BeforeLogin;
 import io.herdkeeper.node.users.Strangers;
 import io.netty.channel.ChannelPipeline;
 import java.util.Objects;
+import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.StatsProvider;
 
 /** Makes HerdDB's server with this program's log, ZooKeeper client and TLS. */
 public final class NodeServer {
+
+    private static final Logger CONNECTIONS = Logger.getLogger(ServerSideConnectionPeer.class.getName());
 
     static {
         // The SQL planner's own is Latin-1: it ends the connection that sends a literal with anything else. Read when it is first used.
         System.setProperty("calcite.default.charset", "UTF-8");
         System.setProperty("calcite.default.nationalcharset", "UTF-8");
         System.setProperty("calcite.default.collation.name", "UTF-8$en_US");
+        // A line with its stack for each refused login, without the client's address. Refusals tells of those.
+        CONNECTIONS.setFilter(event -> !String.valueOf(event.getMessage()).startsWith("SASL error"));
         // DataAccessor and AbstractDataAccessor initialize each other. Of two threads that use one each first, both wait for ever: a new
         // leader's first INSERT did, beside the rehearsal of a boot. One thread initializes both here.
         Objects.requireNonNull(DataAccessor.NULL);
@@ -41,7 +50,7 @@ public final class NodeServer {
     }
 
     /**
-     * A connection that keeps no query whose answer it can't give any more.
+     * A connection that keeps no query whose answer it can't give any more, and that tells of refused logins.
      *
      * <p>HerdDB closes the queries that a connection has when the connection ends. One that is begun by then, and waits for a row or reads for
      * long, would stay: its transaction counts it as open, so nobody could commit it or roll it back, and its locks would stay, too.
@@ -54,10 +63,24 @@ public final class NodeServer {
 
         @Override
         public void requestReceived(Pdu message, Channel channel) {
+            boolean wantsIn = isStranger() && !asksForAChallenge(message);
             super.requestReceived(message, channel);
+            if (wantsIn && isStranger() && channel instanceof NettyChannel connection) {
+                Refusals.tell(Reason.LOGIN, connection.getSocket().remoteAddress(), "a SQL connection without a valid login");
+            }
             if (!channel.isValid()) {
                 getScanners().values().forEach(ServerSideScannerPeer::close);
             }
+        }
+
+        private boolean isStranger() {
+            return HerdInternals.username(this).isEmpty();
+        }
+
+        /** The first of the two messages of a login that does not send the password. */
+        private static boolean asksForAChallenge(Pdu message) {
+            return message.type == Pdu.TYPE_SASL_TOKEN_MESSAGE_REQUEST
+                    && SaslUtils.AUTH_DIGEST_MD5.equals(PduCodec.SaslTokenMessageRequest.readMech(message));
         }
     }
 

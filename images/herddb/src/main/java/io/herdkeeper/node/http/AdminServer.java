@@ -5,12 +5,15 @@ import com.sun.net.httpserver.HttpServer;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.leadership.ActivatorWaker;
+import io.herdkeeper.node.refusals.Refusals;
+import io.herdkeeper.node.refusals.Refusals.Reason;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.tls.RenewedCertificate;
 import io.herdkeeper.node.tls.TlsFront;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -109,6 +112,10 @@ public final class AdminServer {
         }
     }
 
+    private SocketAddress peer(HttpExchange exchange) {
+        return front == null ? exchange.getRemoteAddress() : front.client(exchange.getRemoteAddress());
+    }
+
     private Answer answer(HttpExchange exchange) {
         try {
             Request request = Request.of(exchange.getRequestMethod(), exchange.getRequestURI());
@@ -120,7 +127,12 @@ public final class AdminServer {
                 if (endpoint.method().equals(request.method())) {
                     String refusal = endpoint.needsToken()
                             ? token.refusal(exchange.getRequestHeaders().getFirst("Authorization")) : null;
-                    return refusal == null ? endpoint.answer(request) : Answer.error(401, refusal);
+                    if (refusal != null) {
+                        String asked = endpoint.method() + " /" + String.join("/", endpoint.path());
+                        Refusals.tell(Reason.TOKEN, peer(exchange), asked + ": " + refusal);
+                        return Answer.error(401, refusal);
+                    }
+                    return endpoint.answer(request);
                 }
             }
             return Answer.error(405, "use " + there.get(0).method());

@@ -1,5 +1,6 @@
 package io.herdkeeper.node.http;
 
+import io.herdkeeper.node.refusals.Refusals.Reason;
 import io.herdkeeper.node.status.RunningTablespace;
 import java.io.File;
 import java.io.IOException;
@@ -31,6 +32,7 @@ final class NodeMetrics {
         ofTablespaces(text, "herdkeeper_node_blocked_seconds", running, RunningTablespace::blockedSeconds);
         ofNode(text, "herdkeeper_node_volume_bytes", volume.getTotalSpace());
         ofNode(text, "herdkeeper_node_volume_free_bytes", volume.getUsableSpace());
+        ofRefusals(text, "herdkeeper_refused_total");
         return text.toString();
     }
 
@@ -46,9 +48,16 @@ final class NodeMetrics {
         line(text, name, value);
     }
 
+    private static void ofRefusals(StringBuilder text, String name) {
+        head(text, name, "{reason}");
+        for (Reason reason : Reason.values()) {
+            line(text, name + "{reason=\"" + reason.label() + "\"}", reason.count());
+        }
+    }
+
     private static void head(StringBuilder text, String name, String labels) {
         text.append("# HELP ").append(name).append(' ').append(MEANINGS.getProperty(name + labels)).append('\n');
-        text.append("# TYPE ").append(name).append(" gauge\n");
+        text.append("# TYPE ").append(name).append(name.endsWith("_total") ? " counter\n" : " gauge\n");
     }
 
     private static void line(StringBuilder text, String series, long value) {

@@ -1,10 +1,13 @@
 package io.herdkeeper.node.tls;
 
+import io.herdkeeper.node.refusals.Refusals;
+import io.herdkeeper.node.refusals.Refusals.Reason;
 import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.handler.codec.ByteToMessageDecoder;
 import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslHandler;
 import java.util.List;
 
 /**
@@ -32,12 +35,15 @@ final class FirstByte extends ByteToMessageDecoder {
             return;
         }
         if (received.getUnsignedByte(received.readerIndex()) == HANDSHAKE) {
-            connection.pipeline().replace(this, "tls", context.newHandler(connection.alloc()));
+            SslHandler tls = context.newHandler(connection.alloc());
+            connection.pipeline().replace(this, "tls", tls);
+            Handshakes.tell(tls, connection.channel());
             return;
         }
         switch (plaintext) {
             case ACCEPTED -> connection.pipeline().remove(this);
             case REFUSED -> {
+                Refusals.tell(Reason.PLAINTEXT, connection.channel().remoteAddress(), "plain text on the SQL port, which demands TLS");
                 received.skipBytes(received.readableBytes());
                 connection.close();
             }

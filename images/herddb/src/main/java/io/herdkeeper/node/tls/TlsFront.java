@@ -22,7 +22,10 @@ import io.netty.handler.timeout.WriteTimeoutHandler;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -46,6 +49,8 @@ public final class TlsFront {
     private final RenewedCertificate certificate;
     private final InetSocketAddress behind;
     private final Duration longestUnread;
+    /** By the address of the connection to the server behind, that of the client. */
+    private final Map<SocketAddress, SocketAddress> clients = new ConcurrentHashMap<>();
     private final EventLoopGroup thread = new NioEventLoopGroup(1, new DefaultThreadFactory("tls-front", true));
     private final Channel port;
 
@@ -86,6 +91,11 @@ public final class TlsFront {
         return ((InetSocketAddress) port.localAddress()).getPort();
     }
 
+    /** Whose connection it is that reaches the server behind from an address; that address itself if it is nobody's. */
+    public SocketAddress client(SocketAddress inner) {
+        return clients.getOrDefault(inner, inner);
+    }
+
     /** Closes the port and all connections. */
     public void close() {
         thread.shutdownGracefully(0, 1, TimeUnit.SECONDS);
@@ -95,6 +105,7 @@ public final class TlsFront {
         SslHandler tls = certificate.context().newHandler(client.alloc());
         tls.setHandshakeTimeoutMillis(LONGEST_HANDSHAKE.toMillis());
         client.pipeline().addLast(tls, new WriteTimeoutHandler(longestUnread.toMillis(), TimeUnit.MILLISECONDS));
+        Handshakes.tell(tls, client);
         ChannelFuture connected = new Bootstrap().group(client.eventLoop()).channel(NioSocketChannel.class)
                 .option(ChannelOption.AUTO_READ, false)
                 .option(ChannelOption.TCP_NODELAY, true)
@@ -103,6 +114,9 @@ public final class TlsFront {
         client.pipeline().addLast(new Relay(connected.channel()));
         connected.addListener((ChannelFutureListener) done -> {
             if (done.isSuccess()) {
+                SocketAddress inner = done.channel().localAddress();
+                clients.put(inner, client.remoteAddress());
+                done.channel().closeFuture().addListener(any -> clients.remove(inner));
                 client.read();
                 done.channel().read();
             } else {

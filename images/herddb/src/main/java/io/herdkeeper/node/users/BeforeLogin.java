@@ -2,6 +2,8 @@ package io.herdkeeper.node.users;
 
 import herddb.proto.Pdu;
 import herddb.utils.ByteBufUtils;
+import io.herdkeeper.node.refusals.Refusals;
+import io.herdkeeper.node.refusals.Refusals.Reason;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.handler.codec.ByteToMessageDecoder;
@@ -38,7 +40,9 @@ public final class BeforeLogin extends ByteToMessageDecoder {
         return loggedIn.getAsBoolean();
     }
 
-    void hangUp() {
+    /** Makes room for another connection. */
+    void makeRoom() {
+        Refusals.tell(Reason.TOO_MANY, own.channel().remoteAddress(), "too many SQL connections wait for a login");
         own.close();
     }
 
@@ -76,6 +80,7 @@ public final class BeforeLogin extends ByteToMessageDecoder {
     }
 
     private static void hangUp(ChannelHandlerContext connection, ByteBuf received) {
+        Refusals.tell(Reason.REQUEST, connection.channel().remoteAddress(), "something else than a login was sent to the SQL port");
         received.skipBytes(received.readableBytes());
         connection.close();
     }

@@ -27,7 +27,7 @@ public final class Strangers {
             waiting.remove(left);
         }
         if (left != null) {
-            left.hangUp();
+            left.makeRoom();
         }
     }
 

@@ -44,9 +44,9 @@ class NodeMetricsTest {
             described.load(file);
         }
         Set<String> names = new TreeSet<>();
-        described.stringPropertyNames().forEach(name -> names.add(name.replace("{tablespace}", "")));
+        described.stringPropertyNames().forEach(name -> names.add(name.replaceAll("\\{.*", "")));
         Set<String> served = new TreeSet<>();
-        Matcher types = Pattern.compile("^# TYPE (\\w+) gauge$", Pattern.MULTILINE).matcher(PAGE);
+        Matcher types = Pattern.compile("^# TYPE (\\w+) (?:gauge|counter)$", Pattern.MULTILINE).matcher(PAGE);
         while (types.find()) {
             served.add(types.group(1));
         }

@@ -1,10 +1,12 @@
 package io.herdkeeper.node.tls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.herdkeeper.node.http.HttpSettings;
+import io.herdkeeper.node.refusals.ToldRefusals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Certificates;
@@ -27,6 +29,7 @@ import java.util.List;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLSocket;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -43,6 +46,8 @@ class HttpPortTlsTest {
     private static RenewedCertificate certificate;
     private static RunningNode node;
 
+    private ToldRefusals told;
+
     @BeforeAll
     static void start() throws Exception {
         folder = Certificates.put(BookKeeperForTests.running().newFolder(), "node.crt", "node-pkcs1.key");
@@ -57,6 +62,16 @@ class HttpPortTlsTest {
     @AfterAll
     static void stop() throws Exception {
         node.stop();
+    }
+
+    @BeforeEach
+    void beginToListen() {
+        told = new ToldRefusals();
+    }
+
+    @AfterEach
+    void endIt() {
+        told.close();
     }
 
     @BeforeEach
@@ -81,6 +96,11 @@ class HttpPortTlsTest {
             // hung up on, too
         }
         assertThrows(SSLException.class, () -> TlsClient.connect(node.http().port(), "authority.crt", "localhost", "TLSv1.2"));
+        told.until("plaintext", 1);
+        told.until("tls", 1);
+        boolean hasItsAddress = told.lines().stream().anyMatch(line -> line.matches("refused 127.0.0.1:\\d+ \\(plaintext\\): .*"));
+        assertTrue(hasItsAddress, told.lines().toString());
+        assertFalse(told.lines().toString().contains("474554"), "what was sent is logged, a password perhaps");
     }
 
     @Test
@@ -97,6 +117,14 @@ class HttpPortTlsTest {
     @Test
     void requestsAnswersAndTheTokenPassAsInPlainText() throws Exception {
         assertEquals("HTTP/1.1 401 Unauthorized", asked("POST", "/activator/wake", "").get(0));
+        assertEquals("HTTP/1.1 401 Unauthorized", asked("POST", "/activator/wake", "Authorization: Bearer guessed\r\n").get(0));
+        try (SSLSocket socket = TlsClient.connect(node.http().port(), "authority.crt", "localhost")) {
+            send(socket, "POST /activator/wake HTTP/1.1\r\nHost: node\r\nContent-Length: 0\r\n\r\n").readLine();
+            String who = "refused 127.0.0.1:" + socket.getLocalPort() + " (token): POST /activator/wake: ";
+            assertTrue(told.lines().stream().anyMatch(line -> line.startsWith(who)), told.lines().toString());
+        }
+        assertEquals(3, told.since("token"));
+        assertFalse(told.lines().toString().contains("guessed"), told.lines().toString());
         assertEquals("HTTP/1.1 202 Accepted", asked("POST", "/activator/wake", "Authorization: Bearer " + TOKEN + "\r\n").get(0));
         List<String> metrics = asked("GET", "/metrics", "");
         assertEquals("HTTP/1.1 200 OK", metrics.get(0));

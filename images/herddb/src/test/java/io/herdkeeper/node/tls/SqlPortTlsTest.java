@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.refusals.ToldRefusals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Certificates;
@@ -45,15 +46,18 @@ class SqlPortTlsTest {
     private final List<RunningNode> running = new ArrayList<>();
     private String root;
     private Path certificates;
+    private ToldRefusals told;
 
     @BeforeEach
     void haveACertificate() throws Exception {
+        told = new ToldRefusals();
         root = BookKeeperForTests.running().newRoot();
         certificates = Certificates.put(BookKeeperForTests.running().newFolder(), "node.crt", "node-pkcs1.key");
     }
 
     @AfterEach
     void stop() throws Exception {
+        told.close();
         for (RunningNode node : running) {
             node.stop();
         }
@@ -91,6 +95,7 @@ class SqlPortTlsTest {
         assertEquals(1, rowsByUrl(node, true));
         long begin = System.nanoTime();
         assertThrows(SQLException.class, () -> rowsByUrl(node, false));
+        told.until("plaintext", 1);
         assertTrue(Duration.ofNanos(System.nanoTime() - begin).toMillis() < ANSWER_MILLIS, "it was left waiting");
     }
 
@@ -157,6 +162,7 @@ class SqlPortTlsTest {
         assertTrue(isHungUpOn(node, announcedGigabyte), "its message would be kept in memory");
         assertTrue(isHungUpOn(node, login), "room would be made for the password of 256 MB that it announces");
         assertTrue(isHungUpOn(node, answer), "it would never be freed");
+        told.until("request", 3);
         try (Connection connection = connect(); Statement statement = connection.createStatement()) {
             statement.executeUpdate("CREATE TABLE wide (k int primary key, v string)");
             assertEquals(1, statement.executeUpdate("INSERT INTO wide(k, v) VALUES(1, '" + "v".repeat(1 << 19) + "')"));
@@ -182,6 +188,8 @@ class SqlPortTlsTest {
                 socket.getOutputStream().write(stranger % 2 == 0 ? beginOfALogin : new byte[0]);
             }
             Await.until("100 of them have made room", Duration.ofSeconds(60), () -> ended(strangers) >= 100);
+            told.until("too_many", 100);
+            assertTrue(told.lines().size() <= 20, "a line for each: " + told.lines().size());
             statement.executeUpdate("CREATE TABLE served (k int primary key)");
             assertEquals(1, insertInto("logged_in_beside_them"));
             idle.setSoTimeout(500);

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.DBManager;
+import io.herdkeeper.node.refusals.ToldRefusals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.RunningNode;
@@ -23,6 +24,8 @@ import java.util.UUID;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A real server, and HerdDB's own client over the network. */
 class MountedUsersTest {
@@ -67,6 +70,20 @@ class MountedUsersTest {
         DBManager manager = node.server().getManager();
         assertEquals("second", manager.getServerToServerPassword(), "with which the node copies from a leader");
         assertEquals("2", node.report().at("/users/revision").asText());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"PLAIN", "DIGEST-MD5"})
+    void aLoginThatIsRefusedIsCountedAndLoggedWithItsAddressAndWithoutWhatWasTyped(String mechanism) throws Exception {
+        try (ToldRefusals told = new ToldRefusals()) {
+            assertTrue(isLetIn("app", "apple", mechanism));
+            assertEquals(0, told.since("login"));
+            assertFalse(isLetIn("apple", "mistyped", mechanism));
+            assertTrue(told.since("login") > 0);
+            String line = told.lines().get(0);
+            assertTrue(line.matches("refused 127.0.0.1:\\d+ \\(login\\): .*"), line);
+            assertFalse(told.lines().toString().contains("apple") || told.lines().toString().contains("mistyped"), line);
+        }
     }
 
     @Test
@@ -134,7 +151,11 @@ class MountedUsersTest {
     }
 
     private boolean isLetIn(String username, String password) throws SQLException {
-        try (Connection connection = connect(username, password); Statement statement = connection.createStatement();
+        return isLetIn(username, password, "DIGEST-MD5");
+    }
+
+    private boolean isLetIn(String username, String password, String mechanism) throws SQLException {
+        try (Connection connection = connect(username, password, mechanism); Statement statement = connection.createStatement();
                 ResultSet rows = statement.executeQuery("SELECT * FROM sysnodes")) {
             return rows.next();
         } catch (SQLException error) {
@@ -146,11 +167,15 @@ class MountedUsersTest {
     }
 
     private Connection connect(String username, String password) throws SQLException {
+        return connect(username, password, "DIGEST-MD5");
+    }
+
+    private Connection connect(String username, String password, String mechanism) throws SQLException {
         // A driver keeps what it knows for each URL, for as long as its process lives: another one is another process.
         // With one socket, since each statement goes over any of ten otherwise, and each of them logs in when it is first used.
         return DriverManager.getConnection("jdbc:herddb:server:127.0.0.1:" + node.server().getServerHostData().getPort()
                 + "?client.client.id=" + UUID.randomUUID() + "&client.network.connect.localvm=false&client.network.timeout=" + ANSWER_MILLIS
-                + "&client.timeout=" + ANSWER_MILLIS + "&client.maxconnections.perserver=1"
+                + "&client.timeout=" + ANSWER_MILLIS + "&client.maxconnections.perserver=1&client.auth.mech=" + mechanism
                 + "&client.operation.retry.delay=50&client.max.operation.retry.count=2", username, password);
     }
 }
