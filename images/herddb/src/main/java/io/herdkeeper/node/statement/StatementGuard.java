@@ -437,17 +437,23 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /** HerdDB logs an index first and reads all rows for it then, which waits in vain for those that another transaction has locked. */
+    /**
+     * HerdDB logs an index first and reads all rows for it then, which waits in vain for those that another transaction has locked.
+     *
+     * <p>An index on a table that its own transaction has dropped would outlive it, without its files. The next table of that name would get
+     * it, and no node could write a checkpoint of that table.
+     */
     private static void refuseIndex(TableSpaceManager tablespace, String table, TransactionContext transaction) {
-        if (tablespace.getTableManager(table) == null) {
+        Transaction own = tablespace.getTransaction(transaction.transactionId);
+        if (tablespace.getTableManager(table) == null || own != null && own.isTableDropped(table)) {
             throw new TableDoesNotExistException("no table " + table + " in tablespace " + tablespace.getTableSpaceName()
-                    + ": it was dropped or renamed meanwhile");
+                    + ": it was dropped or renamed");
         }
         String refused = "CREATE INDEX on " + tablespace.getTableSpaceName() + "." + table + " is refused, and nothing was changed: ";
         if (isInATransaction(tablespace, table, transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }
-        if (locksCommittedRows(tablespace.getTransaction(transaction.transactionId), table)) {
+        if (locksCommittedRows(own, table)) {
             throw new StatementExecutionException(
                     refused + "this transaction has locked rows of it; create the index before them, or after its COMMIT");
         }

@@ -12,6 +12,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.NotLeaderException;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
+import herddb.model.TableDoesNotExistException;
 import herddb.model.TransactionContext;
 import herddb.model.commands.DropTableStatement;
 import herddb.server.ServerConfiguration;
@@ -313,6 +314,23 @@ class RefusedStatementsTest {
         assertTrue(refusal.getMessage().contains(table), refusal.getMessage());
         assertEquals(before.ledgerId, leader.manager(app).getLog().getLastSequenceNumber().ledgerId);
         assertSameRows(tableOfTen());
+    }
+
+    @Test
+    void anIndexOnATableThatItsTransactionHasDroppedIsRefusedAndTheNextTableOfThatNameIsUsable() throws Exception {
+        String table = tableOfTen();
+        String index = "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)";
+        long dropping = Node.begin(leader.server(), app);
+        execute(dropping, "DROP TABLE " + app + "." + table);
+        assertThrows(TableDoesNotExistException.class, () -> execute(dropping, index));
+        end(dropping);
+        long making = Node.begin(leader.server(), app);
+        execute(making, "CREATE TABLE " + app + "." + table + " (k int primary key, n int)");
+        end(making);
+        execute(0, index);
+        execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
+        leader.manager(app).checkpoint(true, false, false);
+        assertSameRows(table);
     }
 
     @Test
