@@ -19,6 +19,7 @@ import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.Column;
+import herddb.model.Transaction;
 import herddb.model.planner.SortOp;
 import herddb.network.Channel;
 import herddb.server.Server;
@@ -263,6 +264,21 @@ public final class HerdInternals {
             throw new IllegalStateException(RELEASE_ROW + " was made accessible, yet is not", impossible);
         } catch (InvocationTargetException error) {
             LOGGER.log(Level.WARNING, "a lock of table " + table.getTable().name + " could not be released", error.getCause());
+        }
+    }
+
+    /**
+     * Releases the values that an ended transaction has locked in unique indexes that another transaction makes, or has made and rolled
+     * back. HerdDB keeps these locks for ever.
+     */
+    public static void letGoOfIndexes(TableSpaceManager tablespace, Transaction ended) {
+        Map<?, ?> indexes = (Map<?, ?>) get(INDEXES, tablespace);
+        for (String name : List.copyOf(ended.locks.keySet())) {
+            if (indexes.get(name) instanceof AbstractIndexManager index && index.isUnique() && !index.isAvailable()
+                    && index.getCreatedInTransaction() != ended.transactionId) {
+                ended.releaseLocksOnTable(name, index.getLockManager());
+                ended.locks.remove(name);
+            }
         }
     }
 

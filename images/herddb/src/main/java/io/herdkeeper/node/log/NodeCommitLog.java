@@ -302,7 +302,13 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     @Override
     public CommitLogResult log(LogEntry edit, boolean sync) {
-        Runnable over = () -> unapplied.over(edit);
+        Transaction ending = ending(edit);
+        Runnable over = () -> {
+            unapplied.over(edit);
+            if (ending != null) {
+                HerdInternals.letGoOfIndexes(tablespace, ending);
+            }
+        };
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
             return refusal == null
@@ -315,6 +321,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             raiseTransactionIds();
         }
         return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
+    }
+
+    private Transaction ending(LogEntry edit) {
+        boolean ends = edit.type == LogEntryType.COMMITTRANSACTION || edit.type == LogEntryType.ROLLBACKTRANSACTION;
+        return ends && tablespace != null ? tablespace.getTransaction(edit.transactionId) : null;
     }
 
     /**

@@ -333,6 +333,23 @@ class RefusedStatementsTest {
         assertSameRows(table);
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aTransactionBesideAUniqueIndexOfAnotherOneLeavesNoLockOfItsValues(boolean rolledBack) throws Exception {
+        String table = tableOfTen();
+        long making = Node.begin(leader.server(), app);
+        execute(making, "CREATE UNIQUE INDEX i" + table + " ON " + app + "." + table + "(n)");
+        if (rolledBack) {
+            execute(0, "EXECUTE ROLLBACKTRANSACTION '" + app + "'," + making);
+        }
+        long open = Node.begin(leader.server(), app);
+        execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(100,100)");
+        end(open);
+        assertEquals(1, execute(0, "DELETE FROM " + app + "." + table + " WHERE k=100"));
+        end(rolledBack ? 0 : making);
+        assertSameRows(table);
+    }
+
     @Test
     void tablesThatTwoImplicitTransactionsMakeAtOnceAreOneTableEverywhere() throws Exception {
         for (int i = 0; i < 8; i++) {
