@@ -76,7 +76,8 @@ class SeenColumn:
 
 @dataclass(frozen=True)
 class SeenTable:
-    """A table, as SQL reports it. `bound`: it has unique indexes or foreign keys, so statements read more than the row they name."""
+    """A table, as SQL reports it. `bound`: it has unique indexes or foreign keys, so statements read more than the row they name.
+    `unique`: columns of unique indexes outside of the key."""
 
     name: str
     columns: tuple[SeenColumn, ...]
@@ -84,6 +85,7 @@ class SeenTable:
     automatic: bool
     indexed: frozenset[str]
     bound: bool
+    unique: frozenset[str]
 
     def column(self, name: str) -> SeenColumn:
         """The column of that name."""

@@ -91,13 +91,15 @@ class _Open:
 
 @dataclass(frozen=True)
 class _Statement:
-    """One statement on one table; `key` is the row that it names, None for any number of rows."""
+    """One statement on one table; `key` is the row that it names, None for any number of rows. `waits_for_itself`: it may, outside of a
+    transaction."""
 
     kind: Kind
     table: str
     sql: str
     parameters: tuple[Value, ...] = ()
     key: tuple[Value, ...] | None = None
+    waits_for_itself: bool = False
 
 
 class Story:
@@ -172,7 +174,7 @@ class Story:
         makers = (self._insert, self._insert, self._upsert, self._update, self._delete)
         for table in self._chance.choices(self.tables, k=number if self.tables else 0):
             statement = self._chance.choice(makers)(table)
-            if statement is None or self._waits(None, table, statement):
+            if statement is None or statement.waits_for_itself or self._waits(None, table, statement):
                 continue
             if not (table.automatic and statement.key is not None and None in statement.key):
                 yield statement.sql, statement.parameters
@@ -270,7 +272,9 @@ class Story:
             return
         make = self._chance.choices((self._insert, self._upsert, self._update, self._delete), (45, 15, 25, 15))[0]
         statement = make(table)
-        if statement is not None and (not self._waits(slot, table, statement) or self._chance.random() < _RARELY):
+        if statement is None or (slot is None and statement.waits_for_itself):
+            return
+        if not self._waits(slot, table, statement) or self._chance.random() < _RARELY:
             self._execute(slot, statement)
 
     def _waits(self, slot: int | None, table: SeenTable, statement: _Statement) -> bool:
@@ -303,20 +307,25 @@ class Story:
         return self._insert(table, Kind.UPSERT)
 
     def _update(self, table: SeenTable) -> _Statement | None:
+        """Outside of a transaction, a row waits for another one of its statement that is given the same value of a unique index. The wait
+        ends in vain, and HerdDB keeps the lock of that row: later statements would wait for it, and on a restored copy they would not."""
         if not table.others:
             return None
         changed = self._chance.sample(table.others, self._chance.randint(1, min(3, len(table.others))))
         sets: list[str] = []
         parameters: list[Value] = []
+        same: set[str] = set()
         for column in changed:
             if column.type in (ColumnType.INTEGER, ColumnType.LONG) and self._chance.random() < 0.3:
                 sets.append(f"`{column.name}` = `{column.name}` + 1")
                 continue
+            same.add(column.name)
             places, given = self._places([self._value(table, column)])
             sets.append(f"`{column.name}` = {places[0]}")
             parameters += given
         where, more, key = self._where(table)
-        return _Statement(Kind.UPDATE, table.name, f"UPDATE `{table.name}` SET {', '.join(sets)}{where}", (*parameters, *more), key)
+        waits = key is None and not table.unique.isdisjoint(same)
+        return _Statement(Kind.UPDATE, table.name, f"UPDATE `{table.name}` SET {', '.join(sets)}{where}", (*parameters, *more), key, waits)
 
     def _delete(self, table: SeenTable) -> _Statement | None:
         where, parameters, key = self._where(table)
@@ -594,14 +603,15 @@ def _tables(where: Connection | Transaction) -> Iterator[SeenTable]:
         mine = sorted((row for row in columns if row["table_name"] == name), key=lambda row: int(str(row["ordinal_position"])))
         entries = [row for row in indexes if row["table_name"] == name]
         key = sorted((row for row in entries if row["index_type"] == "pk"), key=lambda row: int(str(row["ordinal_position"])))
-        unique = any(row["unique"] for row in entries if row["index_type"] != "pk")
+        unique = frozenset(str(row["column_name"]) for row in entries if row["unique"] and row["index_type"] != "pk")
         yield SeenTable(
             name,
             tuple(_column(str(row["column_name"]), str(row["type_name"]), row["default_value"] not in (None, "NULL")) for row in mine),
             tuple(str(row["column_name"]) for row in key),
             any(row["auto_increment"] for row in mine),
             frozenset(str(row["column_name"]) for row in entries),
-            unique or name in related,
+            bool(unique) or name in related,
+            unique,
         )
 
 
