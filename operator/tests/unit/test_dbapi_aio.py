@@ -167,6 +167,26 @@ def test_a_cancelled_commit_goes_on_and_leaving_the_block_tells_that_its_outcome
         assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
 
 
+def test_a_call_that_is_cancelled_while_another_task_closes_the_connection_ends_as_cancelled() -> None:
+    async def program(node: Node) -> None:
+        connection = await connect(node)
+        await connection.cursor().execute("UPDATE t SET v=1")
+        commit = asyncio.ensure_future(connection.commit())
+        await until(held.asked.is_set)
+        closing = asyncio.ensure_future(connection.close())
+        await until(lambda: connection.closed)
+        commit.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await commit
+        held.let_go.set()
+        await closing
+
+    held = Held("COMMIT")
+    with played(held.script()) as node:
+        asyncio.run(program(node))
+        end_of_threads()
+
+
 def test_a_cancelled_connect_leaves_no_connection() -> None:
     async def program(node: Node) -> None:
         await cancelled(connect(node), held)

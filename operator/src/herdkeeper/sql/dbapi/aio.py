@@ -117,7 +117,8 @@ class Connection:
             return await asyncio.wrap_future(self._thread.submit(act))
         except asyncio.CancelledError:
             self._cancelled = True
-            self._end()
+            if not self._closed:  # another task may have closed it meanwhile
+                self._end()
             raise
         finally:
             self._used = False
