@@ -31,7 +31,8 @@ Moment = Annotated[
     str,
     Field(
         max_length=40,
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$",
+        pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+        r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
         json_schema_extra=refusal("%s is no moment: write date, time and offset: add Z, or an offset such as +01:00"),
         examples=["2026-11-21T14:30:00Z"],
     ),
