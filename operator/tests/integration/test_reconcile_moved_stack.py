@@ -19,11 +19,6 @@ MEMBERS, BOOKIES = [f"zk-zookeeper-{number}" for number in range(3)], [f"bk-book
 NODES = ["db-herddb-0", "db-herddb-1"]
 
 
-@pytest.fixture(scope="module")
-def stack(dynamic: DynamicClient) -> PlayedStack:
-    return PlayedStack(dynamic, {"zk": {"security": {"mode": "Insecure"}}})
-
-
 def change(stack: PlayedStack, kind: str, name: str, spec: Json) -> None:
     stack.disrupted.clear()
     stack.stage.patch(kind, name, {"spec": spec})
@@ -66,12 +61,12 @@ def ready(stack: PlayedStack) -> None:
             stack.reconcile(kind, name)
 
 
-def test_certificates_are_not_required_of_servers_that_have_none(stack: PlayedStack) -> None:
+def certificates_are_not_required_of_servers_that_have_none(stack: PlayedStack) -> None:
     assert "spec.security.mode can't change from Insecure to TLS" in refused(stack, "TLS")
     assert "from Insecure to Permissive, and then to TLS" in refused(stack, "TLS")
 
 
-def test_one_pod_after_the_other_gets_certificates_members_first_and_twice(stack: PlayedStack) -> None:
+def one_pod_after_the_other_gets_certificates_members_first_and_twice(stack: PlayedStack) -> None:
     assert stack.stage.ensembles.address == stack.members.named.address(3)
     change(stack, KIND, "zk", {"security": {"mode": "Permissive"}})
     restarted = [name for name in stack.disrupted if name in (*MEMBERS, *BOOKIES, *NODES)]
@@ -85,7 +80,7 @@ def test_one_pod_after_the_other_gets_certificates_members_first_and_twice(stack
     assert (":2181" in url_of(stack), ":2281" in url_of(stack)) == (True, False), "applications have no certificate yet"
 
 
-def test_when_every_status_is_lost_meanwhile_no_server_restarts(stack: PlayedStack) -> None:
+def when_every_status_is_lost_meanwhile_no_server_restarts(stack: PlayedStack) -> None:
     stack.lose_every_status()
     assert [name for name in stack.disrupted if name in (*MEMBERS, *BOOKIES, *NODES)] == []
     ready(stack)
@@ -93,7 +88,7 @@ def test_when_every_status_is_lost_meanwhile_no_server_restarts(stack: PlayedSta
     assert stack.stage.ensembles.address == stack.members.named.address(3, names.ZOOKEEPER_SECURE_PORT)
 
 
-def test_plain_text_is_not_refused_while_a_job_or_a_database_needs_it(stack: PlayedStack) -> None:
+def plain_text_is_not_refused_while_a_job_or_a_database_needs_it(stack: PlayedStack) -> None:
     needed = status(stack, KIND, "zk")["plaintextNeededBy"]
     assert "the Job once-checkpoint" in needed
     end_jobs(stack)
@@ -105,7 +100,7 @@ def test_plain_text_is_not_refused_while_a_job_or_a_database_needs_it(stack: Pla
     assert "can't change from Permissive to Insecure" in refused(stack, "Insecure")
 
 
-def test_plain_text_is_refused_once_nobody_needs_it(stack: PlayedStack) -> None:
+def plain_text_is_refused_once_nobody_needs_it(stack: PlayedStack) -> None:
     change(stack, "HerdDBCluster", "db", {"tls": {"secretName": "db-herddb-identity", "plaintext": "Accepted"}})
     assert status(stack, KIND, "zk")["plaintextNeededBy"] == "nobody"
     change(stack, KIND, "zk", {"security": {"mode": "TLS"}})
@@ -118,6 +113,17 @@ def test_plain_text_is_refused_once_nobody_needs_it(stack: PlayedStack) -> None:
     assert (":2181" in url_of(stack), ":2281" in url_of(stack)) == (False, True)
 
 
-@pytest.mark.parametrize("mode", ["Permissive", "Insecure"])
-def test_there_is_no_way_back(stack: PlayedStack, mode: str) -> None:
-    assert f"can't change from TLS to {mode}" in refused(stack, mode)
+def there_is_no_way_back(stack: PlayedStack) -> None:
+    for mode in ("Permissive", "Insecure"):
+        assert f"can't change from TLS to {mode}" in refused(stack, mode)
+
+
+def test_a_stack_in_plain_text_moves_to_certificates_in_place(dynamic: DynamicClient) -> None:
+    """One test, since each step goes on from the one before."""
+    stack = PlayedStack(dynamic, {"zk": {"security": {"mode": "Insecure"}}})
+    certificates_are_not_required_of_servers_that_have_none(stack)
+    one_pod_after_the_other_gets_certificates_members_first_and_twice(stack)
+    when_every_status_is_lost_meanwhile_no_server_restarts(stack)
+    plain_text_is_not_refused_while_a_job_or_a_database_needs_it(stack)
+    plain_text_is_refused_once_nobody_needs_it(stack)
+    there_is_no_way_back(stack)

@@ -126,16 +126,18 @@ def test_other_authorities_take_over_on_request_and_members_restart_for_each_ste
     stack: PlayedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))  # no kubelet is played
+    held = {secret: read_authority("zk", values_of_secret(stack.stage.found("Secret", secret))) for secret in KEPT}
+    clients, quorum = (f"zk {part} {held[secret].generation + 1}" for part, secret in zip(("clients", "quorum"), sorted(KEPT), strict=True))
     stack.stage.patch("ZooKeeperCluster", "zk", {"metadata": {"annotations": {names.ROLL_AUTHORITIES_ANNOTATION: "now"}}})
     stack.disrupted.clear()
     stack.settle()
     annotations = stack.stage.found("ZooKeeperCluster", "zk")["metadata"]["annotations"]
     assert names.ROLL_AUTHORITIES_ANNOTATION not in annotations
-    assert annotations[names.ROLL_AUTHORITIES_ANSWER_ANNOTATION] == "done: zk clients 2 takes over and zk quorum 2 takes over"
+    assert annotations[names.ROLL_AUTHORITIES_ANSWER_ANNOTATION] == f"done: {clients} takes over and {quorum} takes over"
     for secret in KEPT:
         assert stack.stage.found("Secret", secret)["data"].keys() == {"generation", "signing.crt", "signing.key"}
     issuers = {certificate(stack.stage, secret).issuer.rfc4514_string() for secret in ISSUED}
-    assert issuers == {"CN=zk clients 2", "CN=zk quorum 2"}
+    assert issuers == {f"CN={clients}", f"CN={quorum}"}
     assert sorted(stack.disrupted) == sorted([f"zk-zookeeper-{number}" for number in range(3)] * 3)
     with nothing_written(stack.stage):
         for kind, name in stack.resources:

@@ -19,7 +19,7 @@ NAMESPACE = "demo"
 TLS = {"secretName": "db-tls", "plaintext": "Accepted"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def stage(dynamic: DynamicClient, control_plane: ControlPlane) -> Stage:
     with control_plane.api_client() as api:
         client.CoreV1Api(api).create_namespace({"metadata": {"name": NAMESPACE}})
@@ -32,12 +32,6 @@ def secret(certificate: str, authority: str) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "db-tls"}, "data": data}
 
 
-def whole_secret(stage: Stage) -> None:
-    """The Secret is there and right: another process may have run the test that makes it."""
-    if stage.live("Secret", "db-tls") is None:
-        stage.of("Secret").create(body=secret("node.crt", "authority.crt"), namespace=NAMESPACE)
-
-
 def waited_for(stage: Stage, name: str = "db") -> tuple[str, str]:
     """Reason and message of the condition Progressing after a reconcile."""
     stage.reconcile(HERDDB, name)
@@ -45,7 +39,16 @@ def waited_for(stage: Stage, name: str = "db") -> tuple[str, str]:
     return entry["reason"], entry["message"]
 
 
-def test_a_running_database_gets_tls_with_plaintext_first_and_not_before_the_secret_is_right(stage: Stage) -> None:
+def made_from(stage: Stage) -> list[str]:
+    """The versions of what a node is made from."""
+    return [stage.found(kind, "db-herddb")["metadata"]["resourceVersion"] for kind in ("ConfigMap", "StatefulSet")]
+
+
+def _curve_key() -> Json:
+    return {"tls.key": base64.b64encode((CERTIFICATES / "curve-sec1.key").read_bytes()).decode()}
+
+
+def a_running_database_gets_tls_with_plaintext_first_and_not_before_the_secret_is_right(stage: Stage) -> None:
     with pytest.raises(DynamicApiError, match="must be Accepted when TLS is added"):
         stage.patch(HERDDB, "db", {"spec": {"tls": {"secretName": "db-tls"}}})
     before = stage.versions()
@@ -74,8 +77,7 @@ def test_a_running_database_gets_tls_with_plaintext_first_and_not_before_the_sec
     assert {"server.ssl=true", "herdkeeper.tls.dir=/tls", "herdkeeper.tls.plaintext=accepted"} <= set(lines)
 
 
-def test_clients_are_told_of_the_authority_once_every_node_serves_tls_and_a_renewal_touches_no_node(stage: Stage) -> None:
-    whole_secret(stage)
+def clients_are_told_of_the_authority_once_every_node_serves_tls_and_a_renewal_touches_no_node(stage: Stage) -> None:
     stage.patch(HERDDB, "db", {"spec": {"tls": TLS}})
     stage.reconcile(HERDDB, "db")
     stage.settle(TABLESPACE, "flights")
@@ -91,17 +93,7 @@ def test_clients_are_told_of_the_authority_once_every_node_serves_tls_and_a_rene
     assert made_from(stage) == before
 
 
-def made_from(stage: Stage) -> list[str]:
-    """The versions of what a node is made from."""
-    return [stage.found(kind, "db-herddb")["metadata"]["resourceVersion"] for kind in ("ConfigMap", "StatefulSet")]
-
-
-def _curve_key() -> Json:
-    return {"tls.key": base64.b64encode((CERTIFICATES / "curve-sec1.key").read_bytes()).decode()}
-
-
-def test_a_new_database_may_refuse_plaintext_at_once_and_cannot_lose_tls_in_one_step(stage: Stage) -> None:
-    whole_secret(stage)
+def a_new_database_may_refuse_plaintext_at_once_and_cannot_lose_tls_in_one_step(stage: Stage) -> None:
     stage.declare(HERDDB, "other", {"bookKeeperRef": {"name": "bk"}, "tls": {"secretName": "db-tls"}})
     assert stage.found(HERDDB, "other")["spec"]["tls"]["plaintext"] == "Refused"
     with pytest.raises(DynamicApiError, match="be removed while its plaintext is Refused"):
@@ -110,3 +102,10 @@ def test_a_new_database_may_refuse_plaintext_at_once_and_cannot_lose_tls_in_one_
     assert stage.live("StatefulSet", "other-herddb") is None
     stage.patch(HERDDB, "other", {"spec": {"tls": {"plaintext": "Accepted"}}})
     stage.patch(HERDDB, "other", {"spec": {"tls": None}})
+
+
+def test_a_database_gets_tls(stage: Stage) -> None:
+    """One test, since each step goes on from the one before; the certificate is for one namespace."""
+    a_running_database_gets_tls_with_plaintext_first_and_not_before_the_secret_is_right(stage)
+    clients_are_told_of_the_authority_once_every_node_serves_tls_and_a_renewal_touches_no_node(stage)
+    a_new_database_may_refuse_plaintext_at_once_and_cannot_lose_tls_in_one_step(stage)
