@@ -55,7 +55,7 @@ verify-generated: ## fails when something generated is stale
 unit: ## pure functions, and Spark jobs with a real S3 server beside them
 	@$(run) pytest -n auto --dist worksteal
 
-model: ## the rules of release, promotion and drain, explored further than by make unit (MORE_FAULTS=2)
+model: ## the rules of membership, release, promotion and drain, explored further than by make unit (MORE_FAULTS=2)
 	@MORE_FAULTS=$(or $(MORE_FAULTS),1) $(run) pytest operator/tests/unit/test_model_*.py -s -n auto --dist worksteal
 
 closed-holes: ## the tests of docs/closed-holes.md against the code from before: each must fail there (WORDS="finding:C5" chooses rows)
@@ -136,8 +136,8 @@ e2e-upgrade: ## a stack of version 0.1.0, built from its commit, is upgraded und
 e2e-tutorials: ## each command of docs/tutorials as it stands there, on the test cluster, and whether it prints what is shown
 	@$(run) pytest e2e/tests/tutorials -x -s
 
-bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
-	@$(run) python -m herdkeeper_e2e.bench_leadership
+bench-leadership: ## how long no write is acknowledged while the leader changes, on the test cluster (ROUNDS=4 instead of 20; INSECURE=1 in plain text)
+	@$(run) python -m herdkeeper_e2e.bench_leadership $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(INSECURE),--insecure)
 
 bench-fleet: ## the operator's process against fleets of played stacks, on a real API server and ZooKeeper (STACKS="10 100 250" ONLY="1 2"; docs/measurements.md)
 	@$(run) python -m herdkeeper_e2e.fleet $(if $(STACKS),--stacks $(STACKS)) $(if $(ONLY),--only $(ONLY))

@@ -14,9 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import yaml
+
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.history import PAUSE_SECONDS
-from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.machine_to_lose import Placement, Refused, who_shall_lead
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack, say
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
@@ -158,14 +160,24 @@ def table(what: str, seconds: Mapping[str, Sequence[float]]) -> str:
     return "\n".join(lines)
 
 
-def prepare() -> tuple[SqlStack, ToolsPod]:
+def quickstart(insecure: bool) -> list[Object]:
+    """Returns the resources of the quickstart, with certificates or in plain text."""
+    found: list[Object] = list(yaml.safe_load_all((cluster.REPOSITORY / "examples/quickstart.yaml").read_text()))
+    for item in found:
+        if insecure and item["kind"] == "ZooKeeperCluster":
+            item["spec"]["security"] = {"mode": "Insecure"}
+    return found
+
+
+def prepare(insecure: bool) -> tuple[SqlStack, ToolsPod]:
     """Returns the cluster, the operator, and the quickstart in its own namespace."""
+    namespace = f"{NAMESPACE}-insecure" if insecure else NAMESPACE
     environment = cluster.prepare(say)
     cluster.install_operator(environment, say)
-    kubectl = Kubectl(NAMESPACE, environment)
-    if Kubectl("default", environment).get("namespace", NAMESPACE) is None:
-        kubectl.run("create", "namespace", NAMESPACE)
-    kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
+    kubectl = Kubectl(namespace, environment)
+    if Kubectl("default", environment).get("namespace", namespace) is None:
+        kubectl.run("create", "namespace", namespace)
+    kubectl.apply_all(quickstart(insecure))
     stack = SqlStack(kubectl)
     stack.wait_until_ready()
     kubectl.run("delete", "pod", TOOLS, "--ignore-not-found", "--grace-period=1")  # the operator may run elsewhere than last time
@@ -231,8 +243,9 @@ def main() -> int:
         "--pause-seconds", type=float, default=0.0, help="of the writer after each row; without one it takes what the machines have to give"
     )
     parser.add_argument("--fault", choices=tuple(FAULTS), action="append", help="only this one; may be repeated")
+    parser.add_argument("--insecure", action="store_true", help="a stack in plain text, to compare with one that has certificates")
     arguments = parser.parse_args()
-    stack, tools = prepare()
+    stack, tools = prepare(arguments.insecure)
     rounds = rounds_within(arguments.rounds, arguments.minutes)
     faults = arguments.fault or tuple(FAULTS)
     violation = measure(stack, tools, Plan(faults, rounds, arguments.settled_seconds, arguments.pause_seconds))
