@@ -102,8 +102,15 @@ def roll(stack: SqlStack, writer: WriterProcess) -> None:
 
 def delete_leader_of_zookeeper(stack: SqlStack, writer: WriterProcess) -> None:
     """No leader change of the tablespace: the ensemble below elects its leader again."""
-    stack.delete(stack.leader_of_zookeeper())
+    deleted = stack.leader_of_zookeeper()
+    stack.delete(deleted)
     writer.acknowledges(ROWS)
+    # Writes go on without ZooKeeper, and a switchover is refused then.
+    wait_for(
+        f"another leader than {deleted}",
+        lambda: stack.get("zookeepercluster", "zk")["status"].get("leader", deleted) != deleted,
+        Limit(120),
+    )
 
 
 def lead_from_a_machine_to_lose(stack: SqlStack) -> str | None:
@@ -207,20 +214,35 @@ class Plan:
 
 
 def measure(stack: SqlStack, tools: ToolsPod, plan: Plan) -> str | None:
-    """Print the figures. Returns a contradiction with the history, i.e. a lost acknowledged row, or None."""
+    """Print the figures, also of what ended early. Returns a contradiction with the history, i.e. a lost acknowledged row, or None."""
     writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5", "--pause-seconds", str(plan.pause_seconds))
     left_out: dict[str, str] = {}
-    for number in plan.rounds:
-        for fault in plan.faults:
-            stack.wait_until_settled(plan.settled_seconds)
-            if (why := FAULTS[fault].before(stack)) is not None:
-                say(f"round {number}: {fault} is left out: {why}")
-                left_out[fault] = why
-                continue
-            writer.acknowledges(ROWS)
-            writer.order(f"mark {fault}")
-            FAULTS[fault].inject(stack, writer)
-            say(f"round {number}: {fault}")
+    try:
+        for number in plan.rounds:
+            left_out |= one_round(stack, writer, plan, number)
+    finally:
+        violation = report(writer, plan, left_out)
+    return violation
+
+
+def one_round(stack: SqlStack, writer: WriterProcess, plan: Plan, number: int) -> dict[str, str]:
+    """Returns which faults were left out, and why."""
+    left_out: dict[str, str] = {}
+    for fault in plan.faults:
+        stack.wait_until_settled(plan.settled_seconds)
+        if (why := FAULTS[fault].before(stack)) is not None:
+            say(f"round {number}: {fault} is left out: {why}")
+            left_out[fault] = why
+            continue
+        writer.acknowledges(ROWS)
+        writer.order(f"mark {fault}")
+        FAULTS[fault].inject(stack, writer)
+        say(f"round {number}: {fault}")
+    return left_out
+
+
+def report(writer: WriterProcess, plan: Plan, left_out: Mapping[str, str]) -> str | None:
+    """Print the figures. Returns a contradiction with the history, or None."""
     writer.stop()
     found = writer.read()
     for figure, what in FIGURES.items():

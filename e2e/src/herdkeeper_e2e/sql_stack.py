@@ -12,7 +12,7 @@ from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.pod_process import processes_of
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.waiting import Limit, Pending, WaitError, wait_for
 
 RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 TABLESPACE = "flights"
@@ -93,9 +93,22 @@ class SqlStack:
         return True if found is not None and found["metadata"]["uid"] != uid else Pending(f"{pod} is not replaced yet")
 
     def switch_over(self, target: str) -> None:
-        """Make another node the leader, as a user requests it."""
+        """Make another node the leader, as a user requests it. Raises WaitError if the operator refuses."""
+        before = self._answer()
         self.ask_to_lead(target)
-        wait_for(target, lambda: self.leader() == target or Pending(f"{self.leader()} leads"), Limit(120, 0.5))
+
+        def leads() -> bool | Pending:
+            answer = self._answer()
+            if answer != before and answer.startswith("refused"):
+                raise WaitError(f"{target} does not lead: {answer}")
+            return self.leader() == target or Pending(f"{self.leader()} leads")
+
+        wait_for(target, leads, Limit(120, 0.5))
+
+    def _answer(self) -> str:
+        """Returns the operator's answer to the last request for a switchover."""
+        annotations = self.get("tablespace", self.tablespace)["metadata"].get("annotations", {})
+        return str(annotations.get("herdkeeper.io/switchover-answer", ""))
 
     def ask_to_lead(self, target: str) -> None:
         """Request a switchover, as a user does, without waiting."""
