@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from herdkeeper.api import KINDS, BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.api.resource import Resource, Rule
+from herdkeeper.api.resource import MAY_HOLD_A_SECRET, Resource, Rule
 from herdkeeper.commands.generated import stale_files
 from herdkeeper.schema.access import ACCESS, DRIVER_RULES, AccessRule, Scope, rule_files
 from herdkeeper.schema.admission import policy_files
@@ -63,6 +63,17 @@ def test_every_number_that_a_server_reads_has_a_maximum(kind: type[Resource]) ->
         if path.startswith(".spec.") and schema.get("type") == "integer" and "maximum" not in schema and "tolerations" not in path
     ]
     assert unbounded == []
+
+
+@kinds
+def test_the_api_server_prints_no_field_that_may_hold_a_secret(kind: type[Resource]) -> None:
+    """After 1.34 it prints the value that a rule, a pattern or a format refuses, unless it is an object."""
+    for path, schema in nodes(resource_schema(kind)):
+        for name in schema.get("properties", {}).keys() & set(MAY_HOLD_A_SECRET):
+            assert schema["properties"][name].keys() == {"description", "type", "maxLength"}, f"{path}.{name}"
+            (rule,) = (rule for rule in schema["x-kubernetes-validations"] if rule.get("fieldPath") == f".{name}")
+            assert f"self.{name}.matches(" in rule["rule"], path
+            assert "messageExpression" not in rule, path
 
 
 def test_a_log_that_is_kept_for_as_long_as_can_be_said_is_kept_for_a_time_that_can_be_computed() -> None:

@@ -244,6 +244,15 @@ def test_a_resource_that_can_not_be_read_is_refused_field_by_field() -> None:
     assert refusals[0].sentence.startswith("spec.replicas is 'many': ")
 
 
+def test_an_address_that_can_not_be_read_is_refused_without_its_password() -> None:
+    store = {"uri": "s3://me:secret@backups", "endpoint": "https://me:secret@s3/?", "storageAccount": "AccountKey=secret"}
+    with pytest.raises(ValidationError) as caught:
+        made("Checkpoint", "c", {"tablespaceRef": {"name": "t"}, "destination": {"objectStore": store}})
+    refusals = unreadable_refusals(caught.value)
+    assert paths(refusals) == [f"spec.destination.objectStore.{field}" for field in store]
+    assert not [refusal.sentence for refusal in refusals if "secret" in refusal.sentence]
+
+
 @pytest.mark.parametrize(("quantity", "expected"), [("1Ki", 1024), ("20Mi", 20 * 1024**2), ("3Gi", 3 * 1024**3), ("2Ti", 2 * 1024**4)])
 def test_a_quantity_has_binary_units(quantity: str, expected: int) -> None:
     assert bytes_of(quantity) == expected

@@ -117,7 +117,11 @@ class ObjectStore(Model):
         description="Of S3: the region that requests are signed for. When absent, that of the pod's `AWS_REGION`, else `us-east-1`.",
     )
     storage_account: str | None = Field(
-        None, pattern=r"^[a-z0-9]{3,24}$", description="Of Azure, which needs it: the storage account with the container."
+        None,
+        max_length=512,
+        pattern=r"^[a-z0-9]{3,24}$",
+        json_schema_extra=refusal("this is no name of a storage account: give its 3 to 24 small letters and digits, without a key"),
+        description="Of Azure, which needs it: the storage account with the container.",
     )
     credentials_secret_ref: SecretReference | None = Field(
         None,
@@ -161,10 +165,9 @@ class Encryption(Model):
     )
     current_key: str | None = Field(
         None,
-        min_length=1,
         max_length=253,
         pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$",
-        json_schema_extra=refusal("%s is no name of a key: give one file name, without /"),
+        json_schema_extra=refusal("this is no name of a key: give one file name, without /, and not the key itself"),
         description="Name of the entry that new files are encrypted with. The Secret's only one when absent.",
     )
 

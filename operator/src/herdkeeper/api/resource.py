@@ -17,6 +17,9 @@ API_VERSION = f"{GROUP}/{VERSION}"
 REFUSAL = "x-refusal"
 """In a model's JSON schema, of a string with a pattern: what the API server answers in place of the pattern. `%s` stands for the value."""
 
+MAY_HOLD_A_SECRET = ("uri", "endpoint", "storageAccount", "currentKey")
+"""Fields in which somebody may write a password or a key. Their refusal prints no value."""
+
 
 def refusal(text: str) -> JsonDict:
     """Returns what Field's `json_schema_extra` has for it. The API server names the field before it, so it names value and fix."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from herdkeeper.api.network import NetworkPeer
+from herdkeeper.api.resource import MAY_HOLD_A_SECRET
 from herdkeeper.api.schedule import FIVE_FIELDS, Times
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.owned_config import OwnedKeys
@@ -42,12 +43,18 @@ def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
     return tuple(
         Refusal(
             path=".".join(str(part) for part in problem["loc"]),
-            value=repr(problem["input"]) if not isinstance(problem["input"], Mapping) else "an object",
+            value=_shown(problem["loc"], problem["input"]),
             problem=problem["msg"],
             fix="correct it, see the field in docs/reference.md",
         )
         for problem in error.errors()
     )
+
+
+def _shown(path: tuple[int | str, ...], value: object) -> str:
+    if path[-1] in MAY_HOLD_A_SECRET:
+        return "set"
+    return "an object" if isinstance(value, Mapping) else repr(value)
 
 
 def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:

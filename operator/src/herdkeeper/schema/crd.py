@@ -18,7 +18,7 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from herdkeeper.api import KINDS
-from herdkeeper.api.resource import GROUP, NO_STATUS, REFUSAL, VERSION, Resource, Rule, formatted
+from herdkeeper.api.resource import GROUP, MAY_HOLD_A_SECRET, NO_STATUS, REFUSAL, VERSION, Resource, Rule, formatted
 
 Schema = dict[str, Any]
 
@@ -122,6 +122,7 @@ def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) ->
         out["properties"] = {name: _rewrite(part, models, with_defaults=with_defaults) for name, part in node["properties"].items()}
         if node.get("required"):
             out["required"] = list(node["required"])
+        out |= _lifted_rules(out["properties"])
     elif isinstance(node.get("additionalProperties"), dict):
         out["additionalProperties"] = _rewrite(node["additionalProperties"], models, with_defaults=with_defaults)
         out |= {"maxProperties": node["maxProperties"]} if "maxProperties" in node else {}
@@ -138,6 +139,17 @@ def _refusal(pattern: str, text: str) -> Schema:
     """Returns the rule of a string in place of its pattern, which the API server would print."""
     told = {"message": text.replace("%s", "this")} | ({"messageExpression": formatted(text, "self")} if "%s" in text else {})
     return {"x-kubernetes-validations": [{"rule": f"self.matches(r'{pattern}')", **told}]}
+
+
+def _lifted_rules(fields: Schema) -> Schema:
+    """Takes the rules from the fields that may hold a secret, and returns them as rules of the enclosing object: after 1.34, the API
+    server prints the value that a rule refuses, unless it is an object.
+    """
+    rules = []
+    for name in (name for name in MAY_HOLD_A_SECRET if name in fields):
+        (rule,) = fields[name].pop("x-kubernetes-validations")
+        rules.append(rule | {"rule": rule["rule"].replace("self", f"!has(self.{name}) || self.{name}", 1), "fieldPath": f".{name}"})
+    return {"x-kubernetes-validations": rules} if rules else {}
 
 
 def _resolved(node: Schema, models: dict[str, Schema]) -> Schema:
