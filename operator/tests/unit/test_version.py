@@ -14,6 +14,7 @@ DECLARED = {
     "pyproject.toml": r'^version = "(.*)"$',
     "sql/pyproject.toml": r'^version = "(.*)"$',
     "charts/herdkeeper/Chart.yaml": r"^(?:v|appV)ersion: (.*)$",
+    **{f"images/{server}/pom.xml": r"^  <version>(.*)</version>$" for server in ("bookkeeper", "herddb", "zookeeper")},
 }
 ADVISED = re.compile(r"(?:herdkeeper/[a-z]+:|herdkeeper(?:_sql|-examples)?-|herdkeeper-sql==|VERSION=|`## )(\d+\.\d+\.\d+)")
 """An image, a file, a requirement or an argument, as a user is to write it."""
