@@ -94,7 +94,7 @@ LAGS = condition("Tablespace", "flights", "LogArchived", "ArchiveLags")
 STARTING = condition("Tablespace", "flights", "LogArchived", "ArchiveStarting")
 OVERDUE = condition("ScheduledCheckpoint", "nightly", "Current", "CheckpointOverdue")
 TABLESPACE = '{namespace="demo", tablespace="flights"}'
-ARCHIVED = f"herdkeeper_archive_current_timestamp_seconds{TABLESPACE}"
+ARCHIVED = f"herdkeeper_archive_last_entry_timestamp_seconds{TABLESPACE}"
 WINDOW = "herdkeeper_recovery_window_{}_timestamp_seconds{{" + TABLESPACE[1:-1] + "}}"
 OTHER_WINDOW = 'herdkeeper_recovery_window_begins_timestamp_seconds{namespace="demo", tablespace="trains"}'
 RETENTION = 'herdkeeper_log_retention_ends_timestamp_seconds{namespace="demo", tablespace="flights", needed_by="stream"}'
@@ -206,7 +206,11 @@ CASES = {
     ),
     "HerdkeeperNoRecoveryWindow": Case(
         bad=(same(ARCHIVED, 0), {**same(ARCHIVED, 0), **same(WINDOW.format("ends"), 0)}, {**same(ARCHIVED, 0), **same(OTHER_WINDOW, 0)}),
-        good=({**same(ARCHIVED, 0), **same(WINDOW.format("begins"), -90 * DAY)}, {}, {ARCHIVED: "0+0x60"}),
+        good=(
+            {**same(ARCHIVED, 0), **same(WINDOW.format("begins"), -90 * DAY)},
+            same(f"herdkeeper_archive_current_timestamp_seconds{TABLESPACE}", 0),  # nobody has written to it
+            {ARCHIVED: "0+0x60"},
+        ),
         labels=labels_of(TABLESPACE),
         minutes=370,
     ),

@@ -62,8 +62,9 @@ SECONDS = 1778414400.0
         (
             "Tablespace",
             "tablespace",
-            {"archive": {"currentAt": NOON}, "recoveryWindow": {"from": NOON, "to": NOON}},
+            {"archive": {"currentAt": NOON, "lsnTimestamp": NOON}, "recoveryWindow": {"from": NOON, "to": NOON}},
             {
+                "archive_last_entry_timestamp_seconds": SECONDS,
                 "archive_current_timestamp_seconds": SECONDS,
                 "recovery_window_begins_timestamp_seconds": SECONDS,
                 "recovery_window_ends_timestamp_seconds": SECONDS,

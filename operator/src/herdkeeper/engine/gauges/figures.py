@@ -36,6 +36,11 @@ ARCHIVED_UNTIL = Gauge(
     "All of the log that was confirmed at this time is archived; absent without an archive.",
     ["namespace", "tablespace"],
 )
+LAST_ARCHIVED_ENTRY = Gauge(
+    "herdkeeper_archive_last_entry_timestamp_seconds",
+    "When the newest archived entry was written, by its leader's clock; absent while the archive has no entry.",
+    ["namespace", "tablespace"],
+)
 WINDOW_BEGINS = Gauge(
     "herdkeeper_recovery_window_begins_timestamp_seconds",
     "The first moment that can be restored from the archive; absent while there is none.",
@@ -58,6 +63,7 @@ _SHOWN: Mapping[str, tuple[tuple[Gauge, tuple[str, ...]], ...]] = {
     HerdDBCluster.KIND: ((CERTIFICATE_EXPIRES, ("certificateExpires",)),),
     Tablespace.KIND: (
         (ARCHIVED_UNTIL, ("archive", "currentAt")),
+        (LAST_ARCHIVED_ENTRY, ("archive", "lsnTimestamp")),
         (WINDOW_BEGINS, ("recoveryWindow", "from")),
         (WINDOW_ENDS, ("recoveryWindow", "to")),
     ),
