@@ -169,6 +169,49 @@ def test_no_line_of_configuration_can_give_up_what_was_acknowledged(refusals: An
 
 
 @pytest.mark.parametrize(
+    ("refusals", "cluster", "keys"),
+    [
+        (
+            refused_of_zookeeper,
+            zookeeper,
+            (
+                *("clientPort", "clientPortAddress", "secureClientPort", "secureClientPortAddress"),
+                *("observerMasterPort", "serverCnxnFactory", "client.portUnification", "portUnification", "sslQuorum"),
+                *("ssl.clientAuth", "quorumListenOnAllIPs", "server.4"),
+                *("admin.enableServer", "admin.serverAddress", "admin.serverPort", "admin.portUnification", "admin.forceHttps"),
+                *("metricsProvider.className", "metricsProvider.httpHost", "metricsProvider.httpPort"),
+            ),
+        ),
+        (
+            bookkeeper_refusals,
+            bookkeeper,
+            (
+                *("bookiePort", "listeningInterface", "allowEphemeralPorts", "disableServerSocketBind", "enableLocalTransport"),
+                *("httpServerClass", "httpServerEnabled", "httpServerHost", "httpServerPort", "httpServerTlsEnable"),
+                *("httpServerKeyStorePath", "httpServerKeyStorePassword", "httpServerTrustStorePath", "httpServerTrustStorePassword"),
+                *("prometheusStatsHttpEnable", "prometheusStatsHttpPort", "statsProviderClass", "extraServerComponents"),
+            ),
+        ),
+        (
+            lambda cluster: herddb_refusals(cluster, None),
+            herddb,
+            (
+                *("server.host", "server.port", "server.advertised.host", "server.advertised.port", "server.ssl", "server.network.enabled"),
+                *("http.enable", "http.host", "http.port", "herdkeeper.http.host", "herdkeeper.http.port"),
+                *("server.bookkeeper.start", "server.bookkeeper.port"),
+            ),
+        ),
+    ],
+    ids=["zookeeper", "bookkeeper", "herddb"],
+)
+def test_no_line_of_configuration_opens_or_moves_a_port_or_says_how_it_is_encrypted(
+    refusals: Any, cluster: Any, keys: tuple[str, ...]
+) -> None:
+    """All such keys that ZooKeeper 3.9.5, BookKeeper 4.18 and HerdDB 0.29 read."""
+    assert set(paths(refusals(cluster(config=dict.fromkeys(keys, "x"))))) == {f"spec.config[{key}]" for key in keys}
+
+
+@pytest.mark.parametrize(
     "key", ["tlsTrustStore", "clientTrustStore", "clientTrustStoreType", "clientKeyStore", "clientAuthProviderFactoryClass"]
 )
 def test_no_line_of_configuration_says_whom_a_client_of_bookies_trusts_or_who_it_is(key: str) -> None:

@@ -68,6 +68,7 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "admin.serverAddress",
             "admin.serverPort",
             "admin.snapshot.enabled",
+            "client.portUnification",
             "clientPort",
             "clientPortAddress",
             "dataDir",
@@ -80,6 +81,7 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "metricsProvider.className",
             "metricsProvider.httpHost",
             "metricsProvider.httpPort",
+            "observerMasterPort",
             "oraclePath",
             "peerType",
             "portUnification",
@@ -101,7 +103,8 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
 )
 """ZooKeeper takes each unknown key as the system property `zookeeper.<key>` (QuorumPeerConfig). `db.autocreate=true` would let an empty
 member vote. `forceSync=no` would acknowledge unsynced writes. `snapshot.trust.empty` would start without the data. `admin.restore.enabled`
-would let each client of the admin port replace all data. Other providers would not know the access lists of a stack with certificates."""
+would let each client of the admin port replace all data. Other providers would not know the access lists of a stack with certificates.
+`client.portUnification` would take plain text at the encrypted port."""
 
 BOOKKEEPER: OwnedKeys = MappingProxyType(
     {
@@ -116,10 +119,18 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
                 "bookiePort",
                 "dataIntegrityChecking",
                 "dataIntegrityStampMissingCookies",
+                "disableServerSocketBind",
+                "enableLocalTransport",
+                "extraServerComponents",
                 "httpServerClass",
                 "httpServerEnabled",
                 "httpServerHost",
+                "httpServerKeyStorePassword",
+                "httpServerKeyStorePath",
                 "httpServerPort",
+                "httpServerTlsEnable",
+                "httpServerTrustStorePassword",
+                "httpServerTrustStorePath",
                 "include",
                 "includeOptional",
                 "indexDirectories",
@@ -162,7 +173,8 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
 )
 """`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds. `allowStorageExpansion` and
 `dataIntegrity...` relax the cookie check that keeps an empty disk out. `skipReplayJournalInvalidRecord` starts a bookie without the
-acknowledged entries behind a damaged one. `include` reads a whole file of keys."""
+acknowledged entries behind a damaged one. `include` reads a whole file of keys. `httpServerTlsEnable` and its keys do nothing: the image's
+HTTP server is in plain text. `extraServerComponents` start servers of their own."""
 
 HERDDB: OwnedKeys = MappingProxyType(
     {
