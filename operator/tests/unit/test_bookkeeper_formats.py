@@ -29,6 +29,7 @@ from herdkeeper.codecs.bookkeeper.protocol import (
 )
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.protobuf_text import read_text_fields
+from herdkeeper.codecs.protobuf_wire import write_field
 
 _LINES = [line.split() for line in (Path(__file__).parent / "data" / "bookkeeper_golden.txt").read_text().splitlines() if line[0] != "#"]
 METADATA = {(int(line[1]), LedgerState[line[2]]): bytes.fromhex(line[3]) for line in _LINES if line[0] == "META"}
@@ -181,6 +182,19 @@ def test_a_registration_written_by_a_bookie_gives_its_address() -> None:
 
 def test_an_old_registration_without_content_is_addressed_by_its_id() -> None:
     assert decode_bookie_address("10.0.0.7:3181", b"") == BookieAddress("10.0.0.7", 3181)
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65536, 2**31 - 1])
+def test_a_registration_whose_port_is_none_is_refused_with_the_bookie_and_the_port(port: int) -> None:
+    endpoint = write_field(1, b"bookie") + write_field(2, port) + write_field(3, b"127.0.0.1")
+    with pytest.raises(MalformedDataError, match=f"registration of bookie b-1: {port} is no port"):
+        decode_bookie_address("b-1", write_field(6, endpoint))
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_an_id_whose_port_is_none_is_no_address(port: str) -> None:
+    with pytest.raises(MalformedDataError, match=f"registration of bookie b-1:{port}: {port} is no port"):
+        decode_bookie_address(f"b-1:{port}", b"")
 
 
 def test_a_registration_without_an_address_is_refused_with_the_bookie() -> None:

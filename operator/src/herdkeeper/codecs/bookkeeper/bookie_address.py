@@ -14,6 +14,7 @@ from herdkeeper.codecs.protobuf_wire import read_fields
 
 _BOOKIE_ENDPOINT = "bookie"
 _ENDPOINTS = 6
+_HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class BookieAddress:
 
 
 def decode_bookie_address(bookie_id: str, data: bytes) -> BookieAddress:
-    """Returns the endpoint `bookie` of a registration. Raises MalformedDataError naming the bookie if there is none."""
+    """Returns the endpoint `bookie` of a registration. Raises MalformedDataError naming the bookie if there is none, or its port is
+    none."""
     addresses: dict[str, BookieAddress] = {}
     try:
         for field in read_fields(data):
@@ -34,14 +36,17 @@ def decode_bookie_address(bookie_id: str, data: bytes) -> BookieAddress:
                 addresses[name] = address
     except MalformedDataError as error:
         raise MalformedDataError(f"registration of bookie {bookie_id}: {error}") from error
-    if _BOOKIE_ENDPOINT in addresses:
-        return addresses[_BOOKIE_ENDPOINT]
     host, colon, port = bookie_id.rpartition(":")
     if not addresses and colon and re.fullmatch("[0-9]{1,5}", port):
-        return BookieAddress(host, int(port))
-    raise MalformedDataError(
-        f"registration of bookie {bookie_id}: no endpoint {_BOOKIE_ENDPOINT!r} among {sorted(addresses)}, and the id is no host:port"
-    )
+        addresses[_BOOKIE_ENDPOINT] = BookieAddress(host, int(port))
+    if _BOOKIE_ENDPOINT not in addresses:
+        raise MalformedDataError(
+            f"registration of bookie {bookie_id}: no endpoint {_BOOKIE_ENDPOINT!r} among {sorted(addresses)}, and the id is no host:port"
+        )
+    found = addresses[_BOOKIE_ENDPOINT]
+    if not 1 <= found.port <= _HIGHEST_PORT:
+        raise MalformedDataError(f"registration of bookie {bookie_id}: {found.port} is no port")
+    return found
 
 
 def _decode_endpoint(message: bytes) -> tuple[str, BookieAddress]:
