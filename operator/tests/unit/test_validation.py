@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from situations import objects
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
+from herdkeeper.api.checkpoint import Moment
 from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.api.tablespace import ManifestPath, TablespaceFolder
 from herdkeeper.bookkeeper.build.bookies import Founded, build_autorecovery, build_bookies_shared
@@ -20,6 +22,7 @@ from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quantity import bytes_of
+from herdkeeper.shared.time import moment_of
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.state import NOT_READ, Ensemble, first_membership
 from herdkeeper.zookeeper.validate import zookeeper_refusals
@@ -255,6 +258,16 @@ def test_no_path_of_a_manifest_or_folder_leads_out_of_its_place(way: str) -> Non
     for kind, path in ((ManifestPath, f"{way}{OLD_MANIFEST}"), (TablespaceFolder, f"{way}id/uuid"), (TablespaceFolder, "id/..")):
         with pytest.raises(ValidationError):
             TypeAdapter(kind).validate_python(path)
+
+
+@pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 2100, 2400, 9999])
+def test_a_moment_is_a_day_of_the_calendar(year: int) -> None:
+    days = [f"{year:04}-{month:02}-{day:02}" for month in range(14) for day in range(33)]
+    taken = []
+    for day in days:
+        with contextlib.suppress(ValidationError):
+            taken.append(TypeAdapter(Moment).validate_python(f"{day}T12:00:00Z")[:10])
+    assert taken == [day for day in days if year >= 1000 and moment_of(f"{day}T12:00:00Z") is not None]
 
 
 def test_a_key_that_nobody_owns_is_accepted() -> None:

@@ -27,11 +27,17 @@ from herdkeeper.api.resource import (
 )
 from herdkeeper.api.schedule import Duration
 
+_LEAP_YEAR = r"([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)"
+_DATE = (
+    r"([1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    rf"|{_LEAP_YEAR}-02-29)"
+)
+
 Moment = Annotated[
     str,
     Field(
         max_length=40,
-        pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+        pattern=rf"^{_DATE}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?"
         r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
         json_schema_extra=refusal("%s is no moment: write date, time and offset: add Z, or an offset such as +01:00"),
         examples=["2026-11-21T14:30:00Z"],
