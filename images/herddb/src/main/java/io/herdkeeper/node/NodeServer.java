@@ -25,6 +25,7 @@ import io.herdkeeper.node.tls.SqlPortTls;
 import io.herdkeeper.node.users.BeforeLogin;
 import io.herdkeeper.node.users.Strangers;
 import io.netty.channel.ChannelPipeline;
+import java.net.SocketAddress;
 import java.util.Objects;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.StatsProvider;
@@ -40,7 +41,7 @@ public final class NodeServer {
         System.setProperty("calcite.default.nationalcharset", "UTF-8");
         System.setProperty("calcite.default.collation.name", "UTF-8$en_US");
         // A line with its stack for each refused login, without the client's address. Refusals tells of those.
-        CONNECTIONS.setFilter(event -> !String.valueOf(event.getMessage()).startsWith("SASL error"));
+        CONNECTIONS.setFilter(event -> !String.valueOf(event.getMessage()).matches("(?s)(SASL|Bad auth) error.*"));
         // DataAccessor and AbstractDataAccessor initialize each other. Of two threads that use one each first, both wait for ever: a new
         // leader's first INSERT did, beside the rehearsal of a boot. One thread initializes both here.
         Objects.requireNonNull(DataAccessor.NULL);
@@ -57,16 +58,20 @@ public final class NodeServer {
      */
     private static final class EndingConnection extends ServerSideConnectionPeer {
 
+        /** Kept, since a connection that has ended has none; null for one within the process. */
+        private final SocketAddress client;
+
         EndingConnection(Channel channel, Server server) {
             super(channel, server);
+            client = channel instanceof NettyChannel connection ? connection.getSocket().remoteAddress() : null;
         }
 
         @Override
         public void requestReceived(Pdu message, Channel channel) {
             boolean wantsIn = isStranger() && !asksForAChallenge(message);
             super.requestReceived(message, channel);
-            if (wantsIn && isStranger() && channel instanceof NettyChannel connection) {
-                Refusals.tell(Reason.LOGIN, connection.getSocket().remoteAddress(), "a SQL connection without a valid login");
+            if (wantsIn && isStranger() && client != null) {
+                Refusals.tell(Reason.LOGIN, client, "a SQL connection without a valid login");
             }
             if (!channel.isValid()) {
                 getScanners().values().forEach(ServerSideScannerPeer::close);

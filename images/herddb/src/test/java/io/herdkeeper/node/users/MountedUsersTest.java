@@ -8,11 +8,19 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.DBManager;
+import herddb.proto.PduCodec;
+import herddb.security.UserManager;
+import herddb.server.ServerSideConnectionPeer;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.refusals.ToldRefusals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.RunningNode;
+import io.netty.buffer.ByteBuf;
 import java.io.IOException;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -20,7 +28,12 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -87,6 +100,54 @@ class MountedUsersTest {
     }
 
     @Test
+    void aRefusedLoginIsCountedAlsoIfItsConnectionHasEndedByThen() throws Exception {
+        node.server().setUserManager(new UserManager() {
+            @Override
+            public String getExpectedPassword(String username) {
+                HerdInternals.connections(node.server()).values().forEach(connection -> HerdInternals.channel(connection).close());
+                return null;
+            }
+        });
+        try (ToldRefusals told = new ToldRefusals(); Socket stranger = new Socket("127.0.0.1", port())) {
+            send(stranger, PduCodec.SaslTokenMessageRequest.write(1, "PLAIN", "\0app\0mistyped".getBytes(StandardCharsets.UTF_8)));
+            told.until("login", 1);
+            assertTrue(told.lines().get(0).matches("refused 127.0.0.1:\\d+ \\(login\\): .*"), told.lines().toString());
+        }
+    }
+
+    @Test
+    void aLoginThatIsNoneIsToldByTheLimitedLinesAlone() throws Exception {
+        List<String> others = new CopyOnWriteArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord event) {
+                others.add(event.getMessage());
+            }
+
+            @Override
+            public void flush() {
+                // nothing is kept back
+            }
+
+            @Override
+            public void close() {
+                // nothing is open
+            }
+        };
+        Logger connections = Logger.getLogger(ServerSideConnectionPeer.class.getName());
+        connections.addHandler(handler);
+        try (ToldRefusals told = new ToldRefusals(); Socket stranger = new Socket("127.0.0.1", port())) {
+            send(stranger, PduCodec.SaslTokenMessageRequest.write(1, "DIGEST-MD5", new byte[0]));
+            assertTrue(stranger.getInputStream().read() >= 0, "the challenge");
+            send(stranger, PduCodec.SaslTokenMessageToken.write(2, null));
+            told.until("login", 1);
+        } finally {
+            connections.removeHandler(handler);
+        }
+        assertEquals(List.of(), others.stream().filter(line -> line.contains("error")).toList());
+    }
+
+    @Test
     void aUserWhoIsTakenAwayIsHungUpOnAndNobodyElse() throws Exception {
         try (Connection kept = connect("admin", "first"); Statement statement = kept.createStatement();
                 Connection lost = connect("app", "apple"); Statement refused = lost.createStatement()) {
@@ -150,6 +211,17 @@ class MountedUsersTest {
         following.interrupt();
     }
 
+    private int port() {
+        return node.server().getServerHostData().getPort();
+    }
+
+    private static void send(Socket stranger, ByteBuf message) throws IOException {
+        ByteBuffer framed = ByteBuffer.allocate(Integer.BYTES + message.readableBytes()).putInt(message.readableBytes());
+        framed.put(message.nioBuffer());
+        message.release();
+        stranger.getOutputStream().write(framed.array());
+    }
+
     private boolean isLetIn(String username, String password) throws SQLException {
         return isLetIn(username, password, "DIGEST-MD5");
     }
@@ -173,7 +245,7 @@ class MountedUsersTest {
     private Connection connect(String username, String password, String mechanism) throws SQLException {
         // A driver keeps what it knows for each URL, for as long as its process lives: another one is another process.
         // With one socket, since each statement goes over any of ten otherwise, and each of them logs in when it is first used.
-        return DriverManager.getConnection("jdbc:herddb:server:127.0.0.1:" + node.server().getServerHostData().getPort()
+        return DriverManager.getConnection("jdbc:herddb:server:127.0.0.1:" + port()
                 + "?client.client.id=" + UUID.randomUUID() + "&client.network.connect.localvm=false&client.network.timeout=" + ANSWER_MILLIS
                 + "&client.timeout=" + ANSWER_MILLIS + "&client.maxconnections.perserver=1&client.auth.mech=" + mechanism
                 + "&client.operation.retry.delay=50&client.max.operation.retry.count=2", username, password);
