@@ -5,7 +5,6 @@ import io.herdkeeper.node.NodeSettings.RefusedException;
 import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
-import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.leadership.BootRehearsal;
 import io.herdkeeper.node.leadership.Departure;
@@ -60,7 +59,6 @@ public final class Main {
     }
 
     private static void run(NodeSettings settings) throws Exception {
-        HerdInternals.verify();
         PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
         PropertiesConfiguration metricsSettings = new PropertiesConfiguration();
         metricsSettings.setProperty("prometheusStatsHttpEnable", false);

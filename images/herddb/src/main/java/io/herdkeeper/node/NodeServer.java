@@ -2,6 +2,7 @@ package io.herdkeeper.node;
 
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.CommitLogManager;
+import herddb.model.planner.SortOp;
 import herddb.network.Channel;
 import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
@@ -116,7 +117,7 @@ public final class NodeServer {
     /** The same with a given way to ZooKeeper, and with the logs that go it, too: what a test stands in between. */
     public static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls,
             LeadershipMetadata metadata, NodeCommitLogManager logs) {
-        HerdInternals.verify();
+        HerdInternals.verify(SortOp.class);
         Server server = create(configuration, statistics, tls, metadata, any -> logs);
         logs.obey(PromotionBars.of(server.getManager()));
         logs.compareBy(new FollowerChecks());

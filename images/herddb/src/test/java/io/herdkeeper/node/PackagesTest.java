@@ -18,13 +18,13 @@ import org.junit.jupiter.api.Test;
 
 class PackagesTest {
 
-    private static final Pattern DEPENDENCY =
-            Pattern.compile("^\\s+(io\\.herdkeeper\\.node[\\w.]*)\\s+-> (io\\.herdkeeper\\.node[\\w.]*)\\s", Pattern.MULTILINE);
+    /** Of one package to another whose classes are this program's, too; some have the name of a package of HerdDB. */
+    private static final Pattern DEPENDENCY = Pattern.compile("^\\s+([\\w.]+)\\s+-> ([\\w.]+)\\s+classes\\s*$", Pattern.MULTILINE);
 
     @Test
     void noPackageNeedsOneThatNeedsIt() throws URISyntaxException {
         Map<String, Set<String>> needed = dependencies();
-        assertTrue(needed.containsKey("io.herdkeeper.node.log"), needed.toString());
+        assertTrue(needed.keySet().containsAll(Set.of("io.herdkeeper.node.log", "herddb.model.planner")), needed.toString());
         Set<String> free = new TreeSet<>();
         do {
             free.clear();

@@ -20,7 +20,6 @@ import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.Column;
 import herddb.model.Transaction;
-import herddb.model.planner.SortOp;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
@@ -53,7 +52,7 @@ import org.apache.calcite.sql.parser.SqlParser;
 /**
  * Every private field, and the one private method, of HerdDB that this program touches, in one place.
  *
- * <p>They belong to HerdDB {@value #HERDDB_VERSION}. {@link #verify()} finds them all before the server starts, so that
+ * <p>They belong to HerdDB {@value #HERDDB_VERSION}. {@link #verify} finds them all before the server starts, so that
  * another version fails at once and by name, never in the middle of a leader change.
  */
 public final class HerdInternals {
@@ -125,14 +124,15 @@ public final class HerdInternals {
     /**
      * Finds every field by name and type, and that this program's classes were loaded in place of HerdDB's.
      *
+     * @param replacing one of this program's classes whose name is also one of HerdDB's
      * @throws ExceptionInInitializerError when HerdDB on the class path is not the version that this program knows
      */
-    public static void verify() {
+    public static void verify(Class<?> replacing) {
         // Loading this class has found the fields already; the call only says when that happens.
         CodeSource own = HerdInternals.class.getProtectionDomain().getCodeSource();
-        CodeSource loaded = SortOp.class.getProtectionDomain().getCodeSource();
+        CodeSource loaded = replacing.getProtectionDomain().getCodeSource();
         if (!own.getLocation().equals(loaded.getLocation())) {
-            throw new IllegalStateException("HerdDB's own " + SortOp.class.getName() + " was loaded, from " + loaded.getLocation()
+            throw new IllegalStateException("HerdDB's own " + replacing.getName() + " was loaded, from " + loaded.getLocation()
                     + ", which gives wrong results: put " + own.getLocation() + " before it on the class path");
         }
     }
