@@ -57,6 +57,14 @@ class NodeCertificateTest {
         refused("without a password");
     }
 
+    @ParameterizedTest
+    @CsvSource({"node.crt,RSA", "curve.crt,EC"})
+    void aKeyInAnOlderFormThatIsEmptyIsDamaged(String certificate, String form) throws Exception {
+        Certificates.put(folder, certificate, "node-pkcs1.key");
+        Files.writeString(folder.resolve("tls.key"), "-----BEGIN %1$s PRIVATE KEY-----\nMAA=\n-----END %1$s PRIVATE KEY-----\n".formatted(form));
+        refused("tls.key: its private key ");
+    }
+
     @Test
     void aKeyInAnOlderFormThatIsEncryptedIsRefusedAsSuch() throws Exception {
         Certificates.put(folder, "node.crt", "node-pkcs1.key");
