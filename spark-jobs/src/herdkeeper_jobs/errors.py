@@ -1,4 +1,4 @@
-"""Why a checkpoint was not made; each class is one exit code."""
+"""Why a checkpoint or a restore failed; each class is one exit code."""
 
 from __future__ import annotations
 
@@ -57,6 +57,14 @@ class FollowerDiffers(InvariantViolated):
 
 class LeaderDiffers(InvariantViolated):
     """The leader's number of rows differs from the fold of the log at the same LSN."""
+
+
+class RestoreRefused(ValueError):  # noqa: N818 - as above
+    """The restore can't be fulfilled; a retry is useless. Exit code 2."""
+
+
+class RestoreRetryable(RuntimeError):  # noqa: N818 - as above
+    """Something that the restore needs is unavailable now. Exit code 3."""
 
 
 class LogTruncatedError(RuntimeError):

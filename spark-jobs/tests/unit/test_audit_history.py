@@ -13,9 +13,9 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import durable_file
-from herdkeeper_jobs.audit import cli, history
+from herdkeeper_jobs.audit import cli, tables
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
-from herdkeeper_jobs.audit.history import MOST_LEDGERS, AuditRun, PastRun, commit_run, committed_run, read_history
+from herdkeeper_jobs.audit.tables import MOST_LEDGERS, AuditRun, PastRun, commit_run, committed_run, read_history
 
 MISSING = Finding(FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1", 0, 3, 0, "NO_ENTRY", RepairOutcome.REFUSED, "no good replica")
 AWAY = Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b2")
@@ -79,9 +79,9 @@ def test_an_interrupted_attempt_leaves_no_run_and_the_next_one_removes_its_files
     with monkeypatch.context() as patched:
         match step:
             case "first table":
-                patched.setattr(history, "sync_folder", broken)
+                patched.setattr(tables, "sync_folder", broken)
             case "all tables":
-                patched.setattr(history, "_run_file", broken)
+                patched.setattr(tables, "_run_file", broken)
             case _:
                 patched.setattr(durable_file.os, "link", broken)
         with pytest.raises(OSError, match="killed"):

@@ -15,9 +15,9 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
-from herdkeeper_jobs.audit.history import AuditRun, PastRun
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.report import MOST_RUNS, render_report, what_to_do
+from herdkeeper_jobs.audit.tables import AuditRun, PastRun
 
 WHEN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 MISSING = Finding(FindingKind.MISSING, Severity.CRITICAL, 1377, 4500, 4512, "b2", 0, 3, 1, "NO_ENTRY")

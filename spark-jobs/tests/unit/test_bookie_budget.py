@@ -21,7 +21,7 @@ from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.schema import holdings_from_table
 from herdkeeper_jobs.copies.holding import CopyState
 from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
-from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
+from herdkeeper_jobs.datasource.data_source import knowing, most_tasks_at_once
 
 ENTRIES = 4096
 ENTRY_BYTES = 2048

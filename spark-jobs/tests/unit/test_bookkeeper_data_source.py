@@ -25,9 +25,9 @@ from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_lo
 from herdkeeper.codecs.herddb.table import Column, ColumnType, decode_table, encode_table
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.datasource.changes import CommittedChanges, TransactionBeganEarlierError
+from herdkeeper_jobs.datasource.data_source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, CHANGES_ARROW, ENTRIES
-from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader, StreamOffset
 from herdkeeper_jobs.errors import LogTruncatedError
 from herdkeeper_jobs.wal.decode import decode_batches

@@ -6,7 +6,7 @@ import pytest
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.protocol.job_summary import FollowerComparison
-from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
+from herdkeeper_jobs.checkpoint.follower_comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.errors import FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.wal.lsn import Lsn

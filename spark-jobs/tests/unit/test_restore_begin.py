@@ -13,10 +13,9 @@ import pytest
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import NotLeader, ServerError
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.restore import bookkeeping, run
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_left_open, find_begin
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.run import failed_comparison
 
 HEADER = Header("hash-1", "/checkpoints/m.json", 10, 1000, 5000)

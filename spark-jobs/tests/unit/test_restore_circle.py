@@ -12,10 +12,10 @@ from restore_situations import write_checkpoint
 
 from herdkeeper.codecs.herddb.record import Stored
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper_jobs.errors import RestoreRefused
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.circle import Circle, read_circle
 from herdkeeper_jobs.restore.circle_load import _pieces
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.row_order import Rows
 from herdkeeper_jobs.restore.source import open_source
 

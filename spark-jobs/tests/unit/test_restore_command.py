@@ -17,9 +17,9 @@ from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.sql.connection import Address
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, commit_segment
+from herdkeeper_jobs.errors import RestoreRefused
 from herdkeeper_jobs.restore import cli
-from herdkeeper_jobs.restore.errors import RestoreRefused
-from herdkeeper_jobs.restore.moment import Latest, MomentSource
+from herdkeeper_jobs.restore.checkpoint_of_moment import Latest, MomentSource
 from herdkeeper_jobs.restore.run import RestoreRequest
 from herdkeeper_jobs.restore.session import Cluster
 from herdkeeper_jobs.restore.source import Source
@@ -215,6 +215,6 @@ def test_the_line_that_names_a_tasks_error_is_reported() -> None:
     text = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
   File "load.py", line 92, in load
-herdkeeper_jobs.restore.errors.RestoreRetryable: no leader of the tablespace 'a' within 120 s
+herdkeeper_jobs.errors.RestoreRetryable: no leader of the tablespace 'a' within 120 s
 """
-    assert essence(text) == "herdkeeper_jobs.restore.errors.RestoreRetryable: no leader of the tablespace 'a' within 120 s"
+    assert essence(text) == "herdkeeper_jobs.errors.RestoreRetryable: no leader of the tablespace 'a' within 120 s"

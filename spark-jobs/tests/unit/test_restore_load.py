@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.sql.errors import ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRetryable
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup, row_groups, rows_per_chunk
-from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_group
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import open_source

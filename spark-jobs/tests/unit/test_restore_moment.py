@@ -29,6 +29,7 @@ from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_lo
 from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import TableDefinition
+from herdkeeper_jobs.archive.archive_only_log import identity_of_archive
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog, read_archived
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, segments
@@ -40,7 +41,7 @@ from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
-from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable, RestoreRefused
 from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.manifests.manifest import (
@@ -53,12 +54,10 @@ from herdkeeper_jobs.manifests.manifest import (
     manifests,
     read_manifest,
 )
-from herdkeeper_jobs.restore import moment
-from herdkeeper_jobs.restore.errors import RestoreRefused
-from herdkeeper_jobs.restore.moment import Moment, MomentSource, checkpoint_of_moment, left_out_of, parse_restored_moment
+from herdkeeper_jobs.restore.checkpoint_of_moment import Moment, MomentSource, checkpoint_of_moment, left_out_of, parse_restored_moment
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.moment import parse_moment
+from herdkeeper_jobs.wal.moment import Time, parse_moment
 
 STATES: dict[str, dict[int, str]] = {
     "3,1": {1: "a"},
@@ -303,7 +302,7 @@ def test_every_moment_before_a_hole_can_be_restored_and_behind_it_from_the_next_
 
 
 def read_identity(folder: Path) -> Any:
-    found = moment.identity_of_archive(folder)
+    found = identity_of_archive(folder)
     assert found is not None
     return found
 
@@ -568,7 +567,7 @@ def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st.DataOb
         for segment in all_of_it[:gone]:
             (folder / "log" / "segments" / f"{segment.first.ledger_id:020d}-{segment.first.entry_id:020d}.json").unlink()
         folding = Folding(log)
-        monkeypatch.setattr(moment, "make_checkpoint", folding.make)
+        monkeypatch.setattr("herdkeeper_jobs.restore.checkpoint_of_moment.make_checkpoint", folding.make)
         return Situation(log, all_of_it[gone:], tuple(bases)), folder, folding
 
     return situation
@@ -607,7 +606,7 @@ def test_at_every_time_files_are_cut_where_the_log_is_or_refused(
     for millis in range(42):
         folding.tables = None
         cut = situation.cut_at(millis)
-        path = made_of(folder, moment.Time(millis, f"{millis} ms"))
+        path = made_of(folder, Time(millis, f"{millis} ms"))
         if path is not None:
             assert cut is not None
             assert path == manifest_path(folder, cut)

@@ -10,9 +10,8 @@ from places import write
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.storage.stored_path import StoredPath
 

@@ -27,7 +27,7 @@ JOBS = ("archive", "audit", "checkpoint", "restore")
 def test_nothing_that_is_imported_before_the_fork_starts_a_thread() -> None:
     configuration = spark_configuration(SparkSettings(), {})
     told = {key.removeprefix(_ENVIRONMENT): value for key, value in configuration.items() if key.startswith(_ENVIRONMENT)}
-    modules = ",".join(["herdkeeper_jobs.datasource.source", *(f"herdkeeper_jobs.{job}.cli" for job in JOBS)])
+    modules = ",".join(["herdkeeper_jobs.datasource.data_source", *(f"herdkeeper_jobs.{job}.cli" for job in JOBS)])
     command = [sys.executable, "-c", _COUNT_THREADS, modules]
     assert subprocess.run(command, env=os.environ | told, stdout=subprocess.PIPE, text=True, check=True).stdout.split() == ["1"]
 

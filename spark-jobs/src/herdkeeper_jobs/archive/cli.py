@@ -26,8 +26,8 @@ from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
-from herdkeeper_jobs.archive.progress import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.archive.segment import Place, newest_segment
+from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.encryption.keys import writing_key

@@ -24,7 +24,6 @@ import structlog
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.arguments import DRY_RUN, REPORT, ArgumentError, AuditArguments, audit_parser, validated
 from herdkeeper_jobs.audit.copy_reader import TaskRunner
-from herdkeeper_jobs.audit.history import AuditRun, committed_run
 from herdkeeper_jobs.audit.job import AuditInvariantError, AuditResult, audit
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.orphans import LEAST_AGE_MILLIS, OrphanRule, read_tablespace_logs
@@ -33,6 +32,7 @@ from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunId
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.schema import fields_of
 from herdkeeper_jobs.audit.scope import FilterRefusedError
+from herdkeeper_jobs.audit.tables import AuditRun, committed_run
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from herdkeeper.protocol.job_summary import AuditSummary
-from herdkeeper_jobs.audit.history import AuditRun, commit_run, read_history
 from herdkeeper_jobs.audit.report import MOST_RUNS, render_report
+from herdkeeper_jobs.audit.tables import AuditRun, commit_run, read_history
 from herdkeeper_jobs.storage.stored_path import replace_file
 
 REPORTS = "audit_reports"

@@ -27,10 +27,10 @@ from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described, highest_keys_of
-from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, FollowerBase, FollowerSource, load_tables, take_tables
+from herdkeeper_jobs.checkpoint.follower_comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.node_http import LeaderCounts, NotCounted, follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log

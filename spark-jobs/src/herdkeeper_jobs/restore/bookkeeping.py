@@ -16,9 +16,8 @@ from typing import Any
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.restore.ddl import quoted
-from herdkeeper_jobs.restore.errors import RestoreRefused
 
 _TABLE = quoted(RESTORE_TABLE)
 _INSERT = f"INSERT INTO {_TABLE} (`step`, `loaded`, `detail`) VALUES (?, ?, ?)"  # noqa: S608 - a name of our own

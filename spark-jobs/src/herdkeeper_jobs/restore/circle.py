@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from herdkeeper.codecs.herddb.table import Column, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.errors import RestoreRefused
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import quoted
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.row_order import NONE, Links, Lookalikes, Numbers, RowLinks, RowOrder, RowsWithoutOrderError, row_order
 from herdkeeper_jobs.restore.source import SourceTable
 

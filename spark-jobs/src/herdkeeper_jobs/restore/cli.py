@@ -26,10 +26,9 @@ from herdkeeper.shared.names import ARCHIVE_VARIABLES, DESTINATION_VARIABLES, NO
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.encryption.keys import writing_key
-from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable, RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
-from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
-from herdkeeper_jobs.restore.moment import MomentSource, checkpoint_of_moment, parse_restored_moment
+from herdkeeper_jobs.restore.checkpoint_of_moment import MomentSource, checkpoint_of_moment, parse_restored_moment
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source

@@ -13,11 +13,10 @@ from herdkeeper.sql.errors import DuplicateKey, ServerError
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRetryable
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, mark
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
 from herdkeeper_jobs.restore.ddl import insert
-from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import SourceTable
 

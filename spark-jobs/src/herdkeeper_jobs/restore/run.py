@@ -13,17 +13,16 @@ from pyspark.sql import SparkSession
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header
+from herdkeeper_jobs.restore.checkpoint_of_moment import MomentSource, left_out_of
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, Chunk, row_groups
 from herdkeeper_jobs.restore.circle import Circle, read_circle
 from herdkeeper_jobs.restore.circle_load import load_circle
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.foreign_keys import add_foreign_keys
 from herdkeeper_jobs.restore.levels import levels
 from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_groups
-from herdkeeper_jobs.restore.moment import MomentSource, left_out_of
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema

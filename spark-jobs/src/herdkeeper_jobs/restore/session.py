@@ -16,7 +16,7 @@ from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, Out
 from herdkeeper.sql.leader import Candidates, Finder, Patience, leader_connection
 from herdkeeper.sql.zookeeper_leader import LeaderFinder
 from herdkeeper.tls.kazoo_handler import own_handler
-from herdkeeper_jobs.restore.errors import RestoreRetryable
+from herdkeeper_jobs.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)
 """After one of these the next connection goes to the current leader. The caller checks what was committed before it repeats anything."""

@@ -9,7 +9,7 @@ from xxhash import xxh3_128_hexdigest
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.manifests.manifest import (
     Manifest,
     ManifestFile,
@@ -19,7 +19,6 @@ from herdkeeper_jobs.manifests.manifest import (
     read_manifest,
 )
 from herdkeeper_jobs.restore.ddl import default_literal
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 

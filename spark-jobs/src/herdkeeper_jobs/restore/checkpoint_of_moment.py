@@ -37,9 +37,16 @@ from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.run import Order, make_checkpoint
 from herdkeeper_jobs.checkpoint.target import Target
 from herdkeeper_jobs.encryption.keys import Key
-from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
+from herdkeeper_jobs.errors import (
+    CheckpointRefused,
+    CheckpointRetryable,
+    InvariantViolated,
+    KeyUnusable,
+    NothingToBeginWith,
+    RestoreRefused,
+    RestoreRetryable,
+)
 from herdkeeper_jobs.manifests.manifest import Identity, lsn_of_name, manifest_path, manifests, read_outline, tablespace_folder
-from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.storage.stored_path import StoredPath, replace_file, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, parse_moment, stamp
