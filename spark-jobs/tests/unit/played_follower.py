@@ -1,4 +1,4 @@
-"""A follower that serves its tables and its digest over HTTP, as images/herddb does (TablesWriter, DigestEndpoint)."""
+"""A follower that serves its tables and its digest over HTTP, as images/herddb does (TablesWriter, CopyOrders)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """HTTP requests to SQL nodes: the leader's log position and row counts, a follower's digest at an LSN, and its tables.
 
-Formats: images/herddb, TablespacesEndpoint, DigestEndpoint and TablesEndpoint.
+Formats: images/herddb, NodeEndpoints and CopyOrders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads what SQL nodes tell of their tablespaces. Format: images/herddb, TablespacesEndpoint."""
+"""Reads what SQL nodes tell of their tablespaces. Format: images/herddb, NodeEndpoints."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import java.util.stream.Stream;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 
 /** The node's HTTP port: finds the endpoint of a request and sends what it answers. */
@@ -52,21 +53,10 @@ public final class AdminServer {
                 : new InetSocketAddress(InetAddress.getByName(settings.host()), settings.port());
         RenewedCertificate certificate = settings.certificate();
         token = new BearerToken(settings.tokenFile());
-        TimeLimited metadata = new TimeLimited();
-        endpoints = List.of(
-                new MetricsEndpoint(metrics, node, copies),
-                new HealthEndpoint(node),
-                new ReadyEndpoint(node, metadata),
-                new TablespacesEndpoint(node, metadata),
-                new DigestEndpoint(node),
-                new TablesEndpoint(node),
-                new CheckEndpoint(node),
-                new CloseLedgerEndpoint(node),
-                new CheckpointEndpoint(node, copies),
-                new SetAsideEndpoint(copies),
-                BarEndpoint.bar(copies),
-                BarEndpoint.unbar(copies),
-                new WakeEndpoint(waker));
+        endpoints = Stream.of(
+                new NodeEndpoints(node, waker, copies, metrics, new TimeLimited()).all(),
+                new CopyOrders(node, copies).all(),
+                new DiskOrders(copies).all()).flatMap(List::stream).toList();
         server = HttpServer.create(certificate == null ? port : new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.setExecutor(boundedThreads());
         server.createContext("/", this::handle);
@@ -132,7 +122,7 @@ public final class AdminServer {
                         Refusals.tell(Reason.TOKEN, peer(exchange), asked + ": " + refusal);
                         return Answer.error(401, refusal);
                     }
-                    return endpoint.answer(request);
+                    return endpoint.handler().answer(request);
                 }
             }
             return Answer.error(405, "use " + there.get(0).method());

@@ -1,37 +1,42 @@
 package io.herdkeeper.node.http;
 
 import java.util.List;
+import java.util.stream.IntStream;
 
-/** One thing that can be asked over HTTP. */
-interface Endpoint {
+/**
+ * One thing that can be requested over HTTP.
+ *
+ * @param method POST for what changes something or holds it up; such a request must show the token
+ * @param path   its segments; {@code *} matches any one
+ */
+record Endpoint(String method, List<String> path, Handler handler) {
 
-    /** The path's segments; {@code *} matches any one. */
-    List<String> path();
+    /** Answers a request. */
+    interface Handler {
 
-    /** Whether the request must show the token, since it changes something. */
-    default boolean needsToken() {
-        return false;
+        /** What it throws becomes 400 or 500. */
+        Answer answer(Request request) throws Exception;
     }
 
-    /** POST for what changes something. */
-    default String method() {
-        return needsToken() ? "POST" : "GET";
+    static Endpoint get(String path, Handler handler) {
+        return new Endpoint("GET", List.of(path), handler);
     }
 
-    /** Answers; what it throws becomes 400 or 500. */
-    Answer answer(Request request) throws Exception;
+    static Endpoint post(List<String> path, Handler handler) {
+        return new Endpoint("POST", path, handler);
+    }
 
-    /** Whether {@code segments} lead here. */
-    default boolean matches(List<String> segments) {
-        List<String> path = path();
-        if (path.size() != segments.size()) {
-            return false;
-        }
-        for (int i = 0; i < path.size(); i++) {
-            if (!path.get(i).equals("*") && !path.get(i).equals(segments.get(i))) {
-                return false;
-            }
-        }
-        return true;
+    /** {@code POST /tablespaces/<name>/<order>}: something that is done about one tablespace. */
+    static Endpoint order(String order, Handler handler) {
+        return post(List.of("tablespaces", "*", order), handler);
+    }
+
+    boolean needsToken() {
+        return method.equals("POST");
+    }
+
+    boolean matches(List<String> segments) {
+        return path.size() == segments.size()
+                && IntStream.range(0, path.size()).allMatch(i -> path.get(i).equals("*") || path.get(i).equals(segments.get(i)));
     }
 }

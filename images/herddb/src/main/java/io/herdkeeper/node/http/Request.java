@@ -38,6 +38,11 @@ record Request(String method, List<String> segments, Map<String, String> query) 
         return new Request(method, segments, query);
     }
 
+    /** The name in {@code /tablespaces/<name>/<order>}. */
+    String tablespace() {
+        return segments.get(1);
+    }
+
     /** A whole number within bounds; {@code fallback} when it is absent, or a refusal when that is null. */
     long number(String name, long lowest, long highest, Long fallback) throws BadRequestException {
         String value = query.get(name);
