@@ -9,10 +9,8 @@ from pydantic import Field
 from herdkeeper.api.network import NetworkPeers, NetworkPolicies
 from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
-    AGE_COLUMN,
     NAME_RULES,
     READY_COLUMN,
-    STATUS_COLUMN,
     Compute,
     ConfigLines,
     DeletionPolicy,
@@ -261,8 +259,6 @@ class BookKeeperCluster(Resource):
         PrinterColumn(name="Bookies", type="integer", json_path=".status.readyBookies"),
         PrinterColumn(name="Under-replicated", type="boolean", json_path=".status.underReplicated"),
         PrinterColumn(name="Auditor", type="string", json_path=".status.auditor", priority=1),
-        STATUS_COLUMN,
-        AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -9,9 +9,7 @@ from pydantic import Field
 from herdkeeper.api.job import PLACES, Destination, JobStatus, SparkJob, place_rules, unchanged_job
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
-    AGE_COLUMN,
     NAME_RULES,
-    STATUS_COLUMN,
     DeletionPolicy,
     Model,
     PrinterColumn,
@@ -186,8 +184,6 @@ class Checkpoint(Resource):
         PrinterColumn(name="Moment", type="string", json_path=".status.lsnTimestamp", priority=1),
         PrinterColumn(name="Rows", type="integer", json_path=".status.rows"),
         PrinterColumn(name="Key", type="string", json_path=".status.encryptedWith", priority=1),
-        STATUS_COLUMN,
-        AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         unchanged("tablespaceRef", "SELF.tablespaceRef.name", _MADE_ONCE),

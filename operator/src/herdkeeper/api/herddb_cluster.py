@@ -9,10 +9,8 @@ from pydantic import Field
 from herdkeeper.api.network import NetworkPeers, NetworkPolicies
 from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
-    AGE_COLUMN,
     NAME_RULES,
     READY_COLUMN,
-    STATUS_COLUMN,
     Compute,
     ConfigLines,
     DeletionPolicy,
@@ -175,8 +173,6 @@ class HerdDBCluster(Resource):
         PrinterColumn(name="E", type="integer", json_path=".spec.ledgers.ensembleSize", priority=1),
         PrinterColumn(name="Wq", type="integer", json_path=".spec.ledgers.writeQuorum", priority=1),
         PrinterColumn(name="Aq", type="integer", json_path=".spec.ledgers.ackQuorum", priority=1),
-        STATUS_COLUMN,
-        AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -9,9 +9,7 @@ from pydantic import Field
 from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination, unchanged_job
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
-    AGE_COLUMN,
     NAME_RULES,
-    STATUS_COLUMN,
     Model,
     PrinterColumn,
     Quantity,
@@ -222,8 +220,6 @@ class ReplicationAudit(Resource):
         PrinterColumn(name="Ledgers", type="integer", json_path=".status.ledgers"),
         PrinterColumn(name="Entries", type="integer", json_path=".status.entries"),
         PrinterColumn(name="Findings", type="integer", json_path=".status.findingsTotal"),
-        STATUS_COLUMN,
-        AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         unchanged("bookKeeperRef", "SELF.bookKeeperRef.name", _MADE_ONCE),

@@ -268,6 +268,8 @@ NAME_RULES = name_rules(40, "names of pods and services")
 class Resource(BaseModel):
     """A custom resource as read from the API server. Subclasses set `spec`, `status` and the class facts below.
 
+    `COLUMNS`: of `kubectl get`, before Status and Age, which every kind has.
+
     `ignored` are paths of spec fields, and `unread` stored status fields, that the model can't read: they come from a newer operator or
     schema.
     """
@@ -343,5 +345,3 @@ class Reference(Model):
 READY_COLUMN = PrinterColumn(
     name="Ready", type="string", json_path='.status.conditions[?(@.type=="Ready")].status', description="Whether it serves as declared."
 )
-STATUS_COLUMN = PrinterColumn(name="Status", type="string", json_path=".status.message", description="The state in one sentence.")
-AGE_COLUMN = PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp")

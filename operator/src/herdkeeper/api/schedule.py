@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Rule, Status, formatted, name_rules, refusal
+from herdkeeper.api.resource import Model, PrinterColumn, Rule, Status, formatted, name_rules, refusal
 
 Duration = Annotated[
     str,
@@ -90,8 +90,6 @@ SCHEDULE_COLUMNS = (
     PrinterColumn(name="Success", type="date", json_path=".status.lastSuccessfulTime"),
     # not a date: kubectl shows future ones as invalid
     PrinterColumn(name="Next", type="string", json_path=".status.nextScheduleTime", priority=1),
-    STATUS_COLUMN,
-    AGE_COLUMN,
 )
 
 

@@ -36,9 +36,8 @@ class ScheduledReplicationAudit(Resource):
     SHORT_NAME: ClassVar[str] = "sraudit"
     SUMMARY: ClassVar[str] = "Audits of a BookKeeperCluster on a schedule."
     COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
-        *SCHEDULE_COLUMNS[:-2],
+        *SCHEDULE_COLUMNS,
         PrinterColumn(name="Findings", type="integer", json_path=".status.lastFindings"),
-        *SCHEDULE_COLUMNS[-2:],
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         *audit_rules("template."),

@@ -12,10 +12,8 @@ from herdkeeper.api.checkpoint import Lsn, Moment
 from herdkeeper.api.job import PLACES, ClaimDestination, Destination, Encryption, ObjectStore, Phase, SparkJob, place_rules
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
-    AGE_COLUMN,
     NAME_RULES,
     READY_COLUMN,
-    STATUS_COLUMN,
     Compute,
     DeletionPolicy,
     Image,
@@ -504,8 +502,6 @@ class Tablespace(Resource):
         PrinterColumn(name="Verified", type="string", json_path='.status.conditions[?(@.type=="ReplicasVerified")].status', priority=1),
         PrinterColumn(name="Archived", type="string", json_path='.status.conditions[?(@.type=="LogArchived")].status', priority=1),
         PrinterColumn(name="Connection", type="string", json_path=".status.connectionSecret", priority=1),
-        STATUS_COLUMN,
-        AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

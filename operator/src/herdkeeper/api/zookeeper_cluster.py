@@ -9,10 +9,8 @@ from pydantic import Field
 from herdkeeper.api.network import NetworkPeers, NetworkPolicies
 from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
-    AGE_COLUMN,
     NAME_RULES,
     READY_COLUMN,
-    STATUS_COLUMN,
     Compute,
     ConfigLines,
     DeletionPolicy,
@@ -118,8 +116,6 @@ class ZooKeeperCluster(Resource):
         READY_COLUMN,
         PrinterColumn(name="Members", type="integer", json_path=".status.readyMembers"),
         PrinterColumn(name="Leader", type="string", json_path=".status.leader"),
-        STATUS_COLUMN,
-        AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -18,12 +18,18 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from herdkeeper.api import KINDS
-from herdkeeper.api.resource import GROUP, MAY_HOLD_A_SECRET, NO_STATUS, REFUSAL, VERSION, Resource, Rule, formatted
+from herdkeeper.api.resource import GROUP, MAY_HOLD_A_SECRET, NO_STATUS, REFUSAL, VERSION, PrinterColumn, Resource, Rule, formatted
 
 Schema = dict[str, Any]
 
 CATEGORY = "herdkeeper"
 """`kubectl get herdkeeper` lists all kinds."""
+
+LAST_COLUMNS = (
+    PrinterColumn(name="Status", type="string", json_path=".status.message", description="The state in one sentence."),
+    PrinterColumn(name="Age", type="date", json_path=".metadata.creationTimestamp"),
+)
+"""Of each kind, in `kubectl get`."""
 
 _KEPT = ("description", "type", "enum", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 
@@ -51,7 +57,7 @@ def definition(kind: type[Resource]) -> dict[str, Any]:
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},
-                    "additionalPrinterColumns": [_column(column.model_dump()) for column in kind.COLUMNS],
+                    "additionalPrinterColumns": [_column(column.model_dump()) for column in (*kind.COLUMNS, *LAST_COLUMNS)],
                     "schema": {"openAPIV3Schema": resource_schema(kind)},
                 }
             ],
