@@ -230,6 +230,11 @@ class RealMembers:
         """The folder of a member's claim: another claim of the same name is another, empty folder."""
         return self.folder / f"volume-{self.stage.found(CLAIM, self.named.claim(number))['metadata']['uid']}"
 
+    def execute(self, number: int, script: str) -> str:
+        """What a command in a member's container shows."""
+        local = script.replace("/data", str(self.volume(number))).replace("/config", str(self.folder / f"config-{number}"))
+        return subprocess.run(["sh", "-c", local], check=True, capture_output=True, text=True).stdout
+
     def log(self, number: int) -> Path:
         """What a member's processes printed."""
         return self.folder / f"member-{number}.log"

@@ -7,6 +7,8 @@ members on empty or old volumes never outvote the others.
 from __future__ import annotations
 
 import base64
+import io
+import json
 import signal
 import socket
 import threading
@@ -28,9 +30,12 @@ from stage import CLAIM, Stage, written
 
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
+from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.main import main
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.names import ZooKeeperNames
+from herdkeeper_e2e.control_plane import ControlPlane
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
 PATIENCE_SECONDS = 300
@@ -300,7 +305,9 @@ def quorum_of(members: RealMembers) -> set[tuple[str, ...]]:
     return {tuple(line for line in text if line.startswith(("sslQuorum=", "portUnification="))) for text in texts}
 
 
-def test_two_of_three_empty_members_elect_nobody_and_the_lost_quorum_is_told(members: RealMembers) -> None:
+def test_two_of_three_empty_members_elect_nobody_and_the_plugin_brings_the_quorum_back(
+    members: RealMembers, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     founded(members, 3)
     writer = Writer(members)
     with writer.running():
@@ -314,14 +321,41 @@ def test_two_of_three_empty_members_elect_nobody_and_the_lost_quorum_is_told(mem
     # members with nothing change their vote for nobody, however often they are asked; without them the third is no majority
     empty = [number for number in range(3) if number != kept]
     asked = [f"n.sid:{number + 1}, n.state:LOOKING, n.leader:{number + 1}," for number in empty]
-    until(
-        members, "the third asked the others again and again", lambda: all(members.log(kept).read_text().count(said) >= 3 for said in asked)
-    )
+    earlier = len(members.log(kept).read_text())  # of the election in which it was founded
+
+    def asks_again() -> bool:
+        since = members.log(kept).read_text()[earlier:]
+        return all(since.count(said) >= 3 for said in asked)
+
+    until(members, "the third asked the others again and again", asks_again)
     assert [number for number in range(3) if members.serves(number)] == []
     members.stage.reconcile(KIND, "zk")
     assert members.stage.condition(KIND, "zk") == ("False", "QuorumLost")
     message = members.stage.found(KIND, "zk")["status"]["message"]
     assert "Only 1 of 3 volumes hold data" in message
+
+    # there is no kubelet: commands run in the members' folders, and their logs are files
+    number_of = {members.named.pod(number): number for number in range(3)}
+    monkeypatch.setattr(ApiServer, "execute", lambda _, pod, __, script: members.execute(number_of[pod], script))
+    monkeypatch.setattr(ApiServer, "lines", lambda _, __, pod, *___: iter(members.log(number_of[pod]).read_text().splitlines()))
+    words = ["recover", "zkc/zk", "-n", members.stage.namespace, "--kubeconfig", str(control_plane.kubeconfig), "-o", "json"]
+    accepted = [*words, "--accept", members.named.pod(kept), "--yes"]
+    before, output = members.stage.found("Pod", members.named.pod(kept))["metadata"]["uid"], io.StringIO()
+    assert main(words, output=output) == 1
+    told = json.loads(output.getvalue())
+    assert (told["state"], [each["lost"] for each in told["members"]]) == ("Lost", [number != kept for number in range(3)])
+    assert main([*accepted, "--dry-run"], output=io.StringIO()) == 0
+    assert members.stage.found("Pod", members.named.pod(kept))["metadata"]["uid"] == before
+    assert main(accepted, output=io.StringIO()) == 0
+    until(members, "three members serve again", lambda: settled(members))
+    assert voters(members) == [0, 1, 2]
+    client = KazooClient(members.local_address(members.named.address(MOST)))
+    client.start(timeout=60)
+    try:
+        assert set(writer.acknowledged) <= {f"/written/{name}" for name in client.get_children("/written")}
+    finally:
+        client.stop()
+        client.close()
 
 
 @dataclass

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.plugin.cluster import Cluster, ConflictError, Query
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ConflictError, Query
 from herdkeeper.plugin.command import Answer, Call
 from herdkeeper.plugin.kinds import Kind
+from herdkeeper.plugin.lost_quorum import LOOK
 from herdkeeper.plugin.parser import parser_of
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.plugin.table import COMMANDS
@@ -28,6 +29,8 @@ class PlayedCluster:
     """What is in all other namespaces."""
     texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """What is streamed, by an object's name and the subresource."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """What commands show in pods, by the pod's name. In others none can be run."""
 
     @property
     def namespace(self) -> str:
@@ -66,12 +69,24 @@ class PlayedCluster:
             self.documents.append(copy.deepcopy(document))
         return document
 
-    def delete(self, kind: Kind, name: str) -> None:
-        self.writes.append(("delete", kind.name, name, {}, False))
+    def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
+        stored = self.get(kind, name)
+        if uid is not None and stored is not None and stored["metadata"].get("uid") != uid:
+            raise ConflictError("it has another uid")
+        self.writes.append(("delete", kind.name, name, {} if uid is None else {"uid": uid}, dry_run))
+        if dry_run:
+            return
         self.documents = [item for item in self.documents if (item["kind"], item["metadata"]["name"]) != (kind.name, name)]
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         yield from self.texts[(name, subresource)]
+
+    def execute(self, pod: str, container: str, script: str) -> str:
+        if script != LOOK:
+            self.writes.append(("execute", container, pod, {"script": script}, False))
+        if pod not in self.shown:
+            raise ClusterError(f"no command can be run in the pod {pod}")
+        return self.shown[pod]
 
 
 def _merge(stored: Json, body: Json) -> None:

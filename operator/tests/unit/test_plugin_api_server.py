@@ -35,6 +35,8 @@ class PlayedApiServer(BaseHTTPRequestHandler):
         self.asked.append(self.path)
         if "portforward" in self.path:
             self._forward()
+        elif "exec" in self.path and "gone" not in self.path:
+            self._execute()
         elif self.path.endswith("/tablespaces") and "gone" not in self.path:
             self._answer(200, {"items": [{"metadata": {"name": name}} for name in ("orders", "flights")]})
         elif "/log?" in self.path and "cut" in self.path:
@@ -64,17 +66,33 @@ class PlayedApiServer(BaseHTTPRequestHandler):
 
     def _forward(self) -> None:
         """The protocol v4.channel.k8s.io: channel 0 is data, 1 errors, and each begins with its port."""
+        self._shake_hands()
+        for channel in (b"\0", b"\1"):
+            self._send(channel + struct.pack("<H", 7000))
+        while (data := self._receive()) is not None:
+            self._send(data[:1] + data[1:].upper())
+        self.close_connection = True
+
+    def _execute(self) -> None:
+        """Channel 1 is standard output, 2 standard error, 3 how the command ended. One that is cut off has not ended."""
+        self._shake_hands()
+        failed = "fails" in self.path
+        for part in (b"one\n", b"two\n"):
+            self._send(b"\1" + part)
+        if failed:
+            self._send(b"\2no such file\n")
+        if "cut" not in self.path:
+            self._send(b"\3" + json.dumps({"status": "Failure" if failed else "Success"}).encode())
+        self.wfile.write(b"\x88\0")
+        self.close_connection = True
+
+    def _shake_hands(self) -> None:
         accept = base64.b64encode(hashlib.sha1(self.headers["Sec-WebSocket-Key"].encode() + HANDSHAKE).digest())
         self.send_response(101)
         for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept.decode())):
             self.send_header(name, value)
         self.send_header("Sec-WebSocket-Protocol", "v4.channel.k8s.io")
         self.end_headers()
-        for channel in (b"\0", b"\1"):
-            self._send(channel + struct.pack("<H", 7000))
-        while (data := self._receive()) is not None:
-            self._send(data[:1] + data[1:].upper())
-        self.close_connection = True
 
     def _send(self, data: bytes) -> None:
         self.wfile.write(b"\x82" + bytes([len(data)]) + data)
@@ -122,6 +140,20 @@ def test_a_pod_s_port_answers_at_a_port_of_this_machine(server) -> None:
             connection.sendall(word)
             assert connection.recv(100) == word.upper()
     assert asked == ["/api/v1/namespaces/demo/pods/db-herddb-0/portforward?ports=7000"]
+
+
+def test_a_command_s_output_comes_whole_and_one_that_fails_or_is_cut_off_says_so(server) -> None:
+    clients, asked = server
+    assert clients().execute("zk-zookeeper-0", "zookeeper", "cat") == "one\ntwo\n"
+    assert asked == [
+        "/api/v1/namespaces/demo/pods/zk-zookeeper-0/exec?command=sh&command=-c&command=cat&container=zookeeper&stderr=True&stdin=False&stdout=True&tty=False"
+    ]
+    with pytest.raises(ClusterError, match="a command in the pod zk-zookeeper-0 failed: no such file"):
+        clients().execute("zk-zookeeper-0", "zookeeper", "fails")
+    with pytest.raises(ClusterError, match="a command in the pod zk-zookeeper-0 failed: it did not end"):
+        clients().execute("zk-zookeeper-0", "zookeeper", "cut")
+    with pytest.raises(ClusterError, match="no command can be run in the pod gone: "):
+        clients().execute("gone", "zookeeper", "cat")
 
 
 def test_objects_come_in_the_order_of_their_names_with_their_kind(server) -> None:

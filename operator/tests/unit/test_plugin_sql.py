@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, resource, stack
 
 from herdkeeper.plugin import database as database_module
-from herdkeeper.plugin.api_server import not_forwarded
+from herdkeeper.plugin.api_server import stream_refused
 from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
@@ -342,12 +342,16 @@ def handshake(status: str, message: str) -> str:
 
 
 def test_why_no_port_is_forwarded_is_told_in_the_api_servers_words() -> None:
-    refused = not_forwarded("db-herddb-0", handshake("403 Forbidden", 'User "eve" cannot create pods/portforward'))
+    refused = stream_refused(
+        "no port of the pod db-herddb-0 can be forwarded", handshake("403 Forbidden", 'User "eve" cannot create pods/portforward')
+    )
     assert isinstance(refused, ForbiddenError)
     assert str(refused) == 'no port of the pod db-herddb-0 can be forwarded: User "eve" cannot create pods/portforward'
-    gone = not_forwarded("db-herddb-0", handshake("404 Not Found", "pods not found"))
+    gone = stream_refused("no port of the pod db-herddb-0 can be forwarded", handshake("404 Not Found", "pods not found"))
     assert not isinstance(gone, ForbiddenError)
-    assert str(not_forwarded("db-herddb-0", "[Errno 111] Connection refused")).endswith("forwarded: [Errno 111] Connection refused")
+    assert str(stream_refused("no port of the pod db-herddb-0 can be forwarded", "[Errno 111] Connection refused")).endswith(
+        "forwarded: [Errno 111] Connection refused"
+    )
 
 
 @pytest.mark.parametrize(("refused", "told"), [(ClusterError("pod is gone"), LeaderNotFound), (ForbiddenError("no right"), ForbiddenError)])

@@ -26,6 +26,8 @@ MERGE_PATCH = "application/merge-patch+json"
 MOST_REASON = 300
 """Characters of a reason that nobody has made for people."""
 _MESSAGE = re.compile(r'"message":\s*"((?:[^"\\]|\\.)*)"')
+_EXIT_CHANNEL = 3
+"""Where the API server tells how a command ended."""
 _FORBIDDEN = "Handshake status 403"
 
 
@@ -91,10 +93,12 @@ class ApiServer:
         """See Cluster."""
         return self._json("POST", kind.path(self.namespace), query=_dry(dry_run), body=document)
 
-    def delete(self, kind: Kind, name: str) -> None:
+    def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
         """See Cluster."""
+        # the API server ignores options of the query where there is a body
+        body = {**({} if uid is None else {"preconditions": {"uid": uid}}), **({"dryRun": ["All"]} if dry_run else {})}
         with contextlib.suppress(_NotFoundError):
-            self._json("DELETE", kind.path(self.namespace, name))
+            self._json("DELETE", kind.path(self.namespace, name), body=body)
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         """See Cluster."""
@@ -112,6 +116,27 @@ class ApiServer:
         if rest:
             yield rest.decode(errors="replace")
 
+    def execute(self, pod: str, container: str, script: str) -> str:
+        """See Cluster."""
+        from kubernetes import client
+        from kubernetes.stream import stream
+
+        # a client of its own: a stream changes the client while it runs
+        core = client.CoreV1Api(client.ApiClient(self.api.configuration))
+        options = {"container": container, "command": ["sh", "-c", script], "stdout": True, "stderr": True, "stdin": False, "tty": False}
+        try:
+            session = stream(core.connect_get_namespaced_pod_exec, pod, self.namespace, _preload_content=False, **options)
+        except client.ApiException as error:
+            raise stream_refused(f"no command can be run in the pod {pod}", str(error.reason)) from error
+        session.run_forever(timeout=ANSWER_SECONDS[1])
+        ended = not session.is_open()
+        session.close()
+        status = json.loads(session.read_channel(_EXIT_CHANNEL) or "{}") if ended else {}
+        if status.get("status") != "Success":
+            said = session.read_stderr().strip() or status.get("message") or f"it did not end within {ANSWER_SECONDS[1]} s"
+            raise ClusterError(f"a command in the pod {pod} failed: {said}")
+        return str(session.read_stdout())
+
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
         """See Cluster."""
         from kubernetes import client
@@ -123,7 +148,7 @@ class ApiServer:
             try:
                 return portforward(core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)).socket(port)
             except client.ApiException as error:
-                raise not_forwarded(pod, str(error.reason)) from error
+                raise stream_refused(f"no port of the pod {pod} can be forwarded", str(error.reason)) from error
 
         return listening(dial)
 
@@ -151,7 +176,7 @@ class ApiServer:
         except ApiException as error:
             if error.status == 404 and method in ("GET", "DELETE"):
                 raise _NotFoundError(f"{method} {path}: {_refusal_message(error)}") from error
-            kinds = {("PATCH", 409): ConflictError, (method, 403): ForbiddenError}
+            kinds = {("PATCH", 409): ConflictError, ("DELETE", 409): ConflictError, (method, 403): ForbiddenError}
             raise kinds.get((method, error.status), ClusterError)(
                 f"the API server refused {method} {path}: {_refusal_message(error)}"
             ) from error
@@ -160,13 +185,13 @@ class ApiServer:
             raise ClusterError(f"the API server at {host} does not answer: {error}") from error
 
 
-def not_forwarded(pod: str, reason: str) -> ClusterError:
-    """Why no port of a pod is forwarded. `reason` is what the WebSocket client says: a status, headers, and the API server's answer."""
+def stream_refused(what: str, reason: str) -> ClusterError:
+    """What is not possible, and why. `reason` is what the WebSocket client says: a status, headers, and the API server's answer."""
     # the answer is the text of bytes, which has each backslash twice
     answer = _MESSAGE.search(reason.replace("\\\\", "\\"))
     said = answer[1].replace('\\"', '"') if answer else reason[:MOST_REASON]
     kind = ForbiddenError if reason.startswith(_FORBIDDEN) else ClusterError
-    return kind(f"no port of the pod {pod} can be forwarded: {said}")
+    return kind(f"{what}: {said}")
 
 
 class _NotFoundError(ClusterError):

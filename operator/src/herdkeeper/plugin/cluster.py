@@ -21,7 +21,7 @@ class ForbiddenError(ClusterError):
 
 
 class ConflictError(ClusterError):
-    """The object has changed since the version that a patch names. Nothing was written."""
+    """The object is not the one, or no longer as, the request says. Nothing was written."""
 
 
 class ContextError(Exception):
@@ -53,11 +53,14 @@ class Cluster(Protocol):
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         """Create an object, or with `dry_run` validate it."""
 
-    def delete(self, kind: Kind, name: str) -> None:
-        """Delete an object, which may be gone already."""
+    def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
+        """Delete an object, which may be gone already. Raises ConflictError if it has another uid than the given one."""
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
         """Yields the lines of a streamed text, e.g. of a log."""
+
+    def execute(self, pod: str, container: str, script: str) -> str:
+        """Run a shell script in a container, and return what it writes. Raises ForbiddenError if the caller may not."""
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
         """Forward a local port to a pod's port. Raises ForbiddenError if the caller may not."""

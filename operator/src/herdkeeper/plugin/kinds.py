@@ -45,11 +45,12 @@ OPERATOR = replace(POD, selector=f"{names.COMPONENT_LABEL}={names.OPERATOR_COMPO
 SECRET = Kind("Secret", "secrets", api_version="v1")
 EVENT = Kind("Event", "events", api_version="v1")
 JOB = Kind("Job", "jobs", api_version="batch/v1")
+CLAIM = Kind("PersistentVolumeClaim", "persistentvolumeclaims", api_version="v1")
 OBJECTS = (
     POD,
     EVENT,
     Kind("Service", "services", api_version="v1"),
-    Kind("PersistentVolumeClaim", "persistentvolumeclaims", api_version="v1"),
+    CLAIM,
     Kind("StatefulSet", "statefulsets", api_version="apps/v1"),
     Kind("Deployment", "deployments", api_version="apps/v1"),
     JOB,
