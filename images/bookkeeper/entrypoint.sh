@@ -25,6 +25,16 @@ refuse() {
     exit 78
 }
 
+# A line of the log, in the server's own form.
+tell() {
+    if [ "${LOG_FORMAT:-}" = JSON ]; then
+        printf '{"time":"%s","level":"INFO","logger":"entrypoint","thread":"main","message":"%s"}\n' \
+            "$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)" "$(printf %s "$*" | sed 's/[\\"]/\\&/g')"
+    else
+        echo "$*"
+    fi
+}
+
 emptied() {
     echo "refused: $*" >&2
     exit 79
@@ -136,7 +146,7 @@ stamp_again() {
     sync "$1/.VERSION.new"
     mv "$1/.VERSION.new" "$1/VERSION"
     sync "$1"
-    echo "$1/VERSION was missing beside data, and is restored from $cookie"
+    tell "$1/VERSION was missing beside data, and is restored from $cookie"
 }
 
 # The first VERSION of those that are there; nothing where there is none. Different ones are refused.

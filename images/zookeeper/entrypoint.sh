@@ -27,6 +27,16 @@ refuse() {
     exit 78
 }
 
+# A line of the log, in the server's own form.
+tell() {
+    if [ "${LOG_FORMAT:-}" = JSON ]; then
+        printf '{"time":"%s","level":"INFO","logger":"entrypoint","thread":"main","message":"%s"}\n' \
+            "$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)" "$(printf %s "$*" | sed 's/[\\"]/\\&/g')"
+    else
+        echo "$*"
+    fi
+}
+
 ordinal="${host##*-}"
 case "$ordinal" in
     '' | *[!0-9]*) refuse "HOSTNAME is $host: it must end with -<number>, as a StatefulSet's pods do" ;;
@@ -103,7 +113,7 @@ rm -f "$store/initialize"
 if [ "$(cat "$config/founding")" = true ] && [ -z "$(ls -A "$store/version-2" 2>/dev/null)" ]; then
     touch "$store/initialize"
 fi
-echo "member $id starts from $dynamic, $([ -e "$store/initialize" ] && echo founding || echo 'not founding')," \
+tell "member $id starts from $dynamic, $([ -e "$store/initialize" ] && echo founding || echo 'not founding')," \
     "the membership $([ -e "$digest" ] && echo "can be changed with the password of $digest" || echo 'can not be changed')"
 
 # A leader compares its own address in two copies of the membership, each of which is looked up by itself. Where the name of its
@@ -114,7 +124,7 @@ start_when() { # what is to be so, for how many seconds at most, and what is tol
     tries=$(($2 * 5))
     until "$1"; do
         if [ "$tries" -le 0 ]; then
-            echo "$3 after $2 s: it starts all the same"
+            tell "$3 after $2 s: it starts all the same"
             break
         fi
         tries=$((tries - 1))

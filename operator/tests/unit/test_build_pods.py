@@ -88,6 +88,16 @@ def test_no_two_pods_share_a_node_where_that_is_required(of_server: Callable[[An
     assert required == [preferred["podAffinityTerm"]]
 
 
+@pytest.mark.parametrize("of_server", SERVERS)
+def test_servers_write_json_where_the_resource_asks_for_it_and_are_the_same_pods_where_not(of_server: Callable[[Any], Template]) -> None:
+    def told(pods: Any) -> list[Any]:
+        return [each for each in of_server(pods)["spec"]["containers"][0]["env"] if each["name"] == "LOG_FORMAT"]
+
+    assert told({"logFormat": "JSON"}) == [{"name": "LOG_FORMAT", "value": "JSON"}]
+    assert told({"logFormat": "Text"}) == []
+    assert of_server({"logFormat": "Text"}) == of_server({})
+
+
 def test_jobs_of_a_drain_run_where_bookies_may() -> None:
     job = build_retirement(bookkeeper(PODS), BookieIdentity(0, "quick-bookie-0-abc123"), DrainSource(ZOOKEEPER, "jobs"))
     spec = job["spec"]["template"]["spec"]

@@ -15,6 +15,10 @@ org.apache.commons.configuration2.ex.ConversionException: 'numAddWorkerThreads' 
 \t... 7 more
 2026-01-01 12:00:01 INFO  the server is shut down
 """
+IN_JSON = """,\"message\":\"the log's tail begins here\"}
+{"time":"2026-01-01T12:00:00Z","message":"it can't start","exception":"java.io.IOException: No snapshot found\\n\\tat org.x.Y(Y.java:1)\\n"}
+{"time":"2026-01-01T12:00:01Z","message":"the server is shut down"}
+"""
 HEAP = "2026-01-01 12:00:00 INFO checkpoint\nTerminating due to java.lang.OutOfMemoryError: Java heap space\n"
 
 
@@ -42,6 +46,11 @@ RUNS = {"running": {"startedAt": "2026-01-01T12:00:00Z"}}
             pod(WAITS, {"exitCode": 1, "reason": "Error", "message": LOST_CONFIG}),
             "CrashLoopBackOff; it ended with exit code 1: org.apache.commons.configuration2.ex.ConversionException: 'numAddWorkerThreads' "
             "doesn't map to an Integer object: abc",
+        ),
+        (
+            "its log is in JSON: the message and the exception, without frames",
+            pod(WAITS, {"exitCode": 1, "reason": "Error", "message": IN_JSON}),
+            "CrashLoopBackOff; it ended with exit code 1: java.io.IOException: No snapshot found",
         ),
         (
             "it has just ended",

@@ -192,7 +192,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
             *("--config", f"/config/{PROPERTIES}", "--node-id", "$(POD_NAME)", "--advertised-host", host),
             *((CERTIFICATE_ARGUMENT, TLS_MOUNT) if tls else ()),
         ],
-        "env": [pod.field("POD_NAME", "metadata.name"), *identity.variables],
+        "env": [pod.field("POD_NAME", "metadata.name"), *identity.variables, *pod.log_variables(cluster.spec.pods)],
         "ports": pod.metrics_port(names.HERDDB_HTTP_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT, tls=tls is not None),

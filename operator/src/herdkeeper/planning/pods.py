@@ -126,6 +126,11 @@ def admitted(pods: PodTraits) -> Json:
     return {name: value for name, value in spec.items() if value}
 
 
+def log_variables(pods: Pods) -> list[Json]:
+    """How a server writes its log. Absent rather than text: a changed template would restart servers for nothing."""
+    return [] if pods.log_format == "Text" else [{"name": "LOG_FORMAT", "value": pods.log_format}]
+
+
 def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:
     """A pod of one container, without privileges and without a token."""
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 import textwrap
 from collections.abc import Mapping
@@ -264,5 +265,15 @@ def _last_failure(container: Json, pod: Json) -> str:
 
 def _failure_line(message: str) -> str:
     """Returns the last line about a failure, else the last line. Lines of a stack trace don't count."""
-    lines = [line.strip() for line in message.splitlines() if line.strip() and not _FRAME.match(line)]
+    texts = [text for line in message.splitlines() for text in _logged(line).splitlines()]
+    lines = [line.strip() for line in texts if line.strip() and not _FRAME.match(line)]
     return next((line for line in reversed(lines) if _FAILURE.search(line)), lines[-1] if lines else "")
+
+
+def _logged(line: str) -> str:
+    """Returns the message of a line of a log in JSON, and its exception; other lines as they are."""
+    try:
+        found = json.loads(line) if line.startswith("{") else None
+    except ValueError:
+        return line
+    return line if not isinstance(found, dict) else f"{found.get('message', '')}\n{found.get('exception', '')}".strip()

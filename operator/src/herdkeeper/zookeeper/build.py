@@ -161,6 +161,7 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
             {"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)},
             *([{"name": "JVM_OPTIONS", "value": " ".join(FEW_BUFFERS)}] if certificates else []),
             *_read_at_start(read_at_start),
+            *pod.log_variables(cluster.spec.pods),
         ],
         "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),
         "resources": pod.compute(cluster.spec.resources),

@@ -97,6 +97,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             # the entry point knows this one; a further variable would restart existing bookies
             *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
             *identity.variables,
+            *pod.log_variables(cluster.spec.pods),
         ],
         "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(cluster.spec.resources),
@@ -172,7 +173,12 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "image": image_of(cluster),
         "args": ["autorecovery"],
         # Without its own id, every daemon would be the auditor "<host>:3181". The pod's address always resolves.
-        "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP"), *identity.variables],
+        "env": [
+            pod.field("BOOKIE_ID", "metadata.name"),
+            pod.field("ADVERTISED_ADDRESS", "status.podIP"),
+            *identity.variables,
+            *pod.log_variables(cluster.spec.pods),
+        ],
         "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(auto.resources),
         # is_ready answers 500 here, since this process has no bookie.

@@ -20,16 +20,17 @@ public final class LimitedConsoleHandler extends Handler {
     private static final long WINDOW_MILLIS = 10_000;
 
     private final PrintStream out;
-    private final Formatter formatter = new OneLineFormatter();
+    private final Formatter formatter;
     private final Map<Source, Window> windows = new HashMap<>();
 
     /** As {@code logging.properties} makes it. */
     public LimitedConsoleHandler() {
-        this(System.out);
+        this(System.out, "JSON".equals(System.getenv("LOG_FORMAT")) ? new JsonFormatter() : new OneLineFormatter());
     }
 
-    LimitedConsoleHandler(PrintStream out) {
+    LimitedConsoleHandler(PrintStream out, Formatter formatter) {
         this.out = out;
+        this.formatter = formatter;
         setLevel(Level.ALL);
         setFilter(event -> !MutedThreads.hasCurrent());
     }

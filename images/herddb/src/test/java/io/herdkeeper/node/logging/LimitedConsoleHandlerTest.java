@@ -3,6 +3,8 @@ package io.herdkeeper.node.logging;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -16,7 +18,7 @@ class LimitedConsoleHandlerTest {
 
     private final ByteArrayOutputStream out = new ByteArrayOutputStream();
     private final LimitedConsoleHandler handler =
-            new LimitedConsoleHandler(new PrintStream(out, true, StandardCharsets.UTF_8));
+            new LimitedConsoleHandler(new PrintStream(out, true, StandardCharsets.UTF_8), new OneLineFormatter());
 
     @Test
     void aFloodOfOneLoggerIsCountedAndHidesNoOther() {
@@ -39,6 +41,23 @@ class LimitedConsoleHandlerTest {
         assertEquals(1, lines.size());
         assertTrue(lines.get(0).contains("two lines"), lines.get(0));
         assertTrue(lines.get(0).contains("outer | java.lang.RuntimeException: inner at "), lines.get(0));
+    }
+
+    @Test
+    void inJsonAnErrorHasItsWholeStackTrace() throws Exception {
+        LogRecord event = new LogRecord(Level.SEVERE, "two\n\"lines\" of {0}");
+        event.setParameters(new Object[] {"a table"});
+        event.setLoggerName("herddb.core.DBManager");
+        event.setThrown(new IllegalStateException("outer", new RuntimeException("inner")));
+        new LimitedConsoleHandler(new PrintStream(out, true, StandardCharsets.UTF_8), new JsonFormatter()).publish(event);
+        assertEquals(1, lines().size());
+        JsonNode line = new ObjectMapper().readTree(lines().get(0));
+        assertEquals("two\n\"lines\" of a table", line.get("message").asText());
+        assertEquals("SEVERE", line.get("level").asText());
+        assertEquals("herddb.core.DBManager", line.get("logger").asText());
+        assertEquals(Thread.currentThread().getName(), line.get("thread").asText());
+        assertEquals(event.getInstant(), Instant.parse(line.get("time").asText()));
+        assertTrue(line.get("exception").asText().contains("Caused by: java.lang.RuntimeException: inner\n\tat "), line.toString());
     }
 
     @Test
