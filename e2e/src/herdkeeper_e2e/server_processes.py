@@ -52,7 +52,7 @@ GUARDED_HTTP = {
 QUICK_COMPILER = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """Servers of a test end before the work of Java's slow compiler has paid."""
 TOKEN = "orders-of-a-test"
-"""The token of the SQL node's HTTP port."""
+"""The token of the HTTP ports of SQL nodes and bookies."""
 _NO_SESSION = "Failed to create zookeeper client"
 """What a bookie says then."""
 _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>
@@ -171,7 +171,9 @@ class Servers:
 
     def _start_bookie(self, name: str) -> None:
         options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true", "-Dherdkeeper.bookie=true"]
-        file = self.folder / name / "bk_server.conf"
+        file, token = self.folder / name / "bk_server.conf", self.folder / name / "token"
+        token.write_text(TOKEN)
+        options.append(f"-Dherdkeeper.token={token}")
         self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
 
     def _wait_for_bookie(self, client: KazooClient, name: str) -> None:

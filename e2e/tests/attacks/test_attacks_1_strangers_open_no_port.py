@@ -12,7 +12,7 @@ import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_stack import plain_stack
 
-from herdkeeper.shared.names import HERDDB_COMPONENT, HERDDB_SQL_PORT
+from herdkeeper.shared.names import BOOKIE_ADMIN_PORT, BOOKIE_COMPONENT, HERDDB_COMPONENT, HERDDB_SQL_PORT
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.stranger import Port, Stranger
@@ -25,6 +25,19 @@ ELSEWHERE = "elsewhere"
 ENFORCED = Limit(120, 2)
 ROWS = 50
 OPERATOR = {"app.kubernetes.io/name": "herdkeeper-operator"}
+ORDER = """
+import json, re, sys, urllib.error, urllib.request
+def count():
+    metrics = urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=10).read().decode()
+    return float(re.search('^herdkeeper_refused_total.reason="token". (.+)$', metrics, re.MULTILINE)[1])
+before = count()
+order = urllib.request.Request(sys.argv[1] + "/api/v1/bookie/state/readonly", b'{"readOnly": true}', method="PUT")
+try:
+    status = urllib.request.urlopen(order, timeout=10).status
+except urllib.error.HTTPError as error:
+    status = error.code
+print(json.dumps([status, count() - before]))
+"""
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,autorecovery,herddb)"
 
 
@@ -66,6 +79,14 @@ def only_sql(stack: Stack, stranger: Stranger) -> bool | Pending:
     return True if opened == wanted else Pending(f"{stranger.name} opens {sorted(map(str, opened ^ wanted))} against the rules")
 
 
+def told_without_the_token(stack: Stack, stranger: Stranger) -> dict[int, float]:
+    """The status of a stranger's order to become read-only, to a bookie whose port it reaches, and how many refusals the bookie counts."""
+    bookie = next(pod for pod in servers(stack) if pod["metadata"]["labels"]["app.kubernetes.io/name"] == BOOKIE_COMPONENT)
+    address = f"http://{bookie['status']['podIP']}:{BOOKIE_ADMIN_PORT}"
+    status, count = json.loads(stranger.kubectl.exec(stranger.name, "python3", "-c", ORDER, address))
+    return {status: count}
+
+
 def require_the_rules(stack: Stack, strangers: list[Stranger]) -> None:
     for stranger in strangers:
         wait_for(f"the rules for {stranger.name}", partial(only_sql, stack, stranger), ENFORCED)
@@ -80,6 +101,7 @@ def open_while_nothing_is_enforced(stack: Stack, stranger: Stranger) -> set[tupl
 def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.FixtureRequest, stack: Stack) -> None:
     strangers = strangers_to(request, stack)
     listening = open_while_nothing_is_enforced(stack, strangers[0])
+    assert told_without_the_token(stack, strangers[0]) == {401: 1.0}
     request.getfixturevalue("enforced")
 
     require_the_rules(stack, strangers)
@@ -106,6 +128,7 @@ def test_strangers_open_nothing_but_sql_of_a_stack_in_plain_text(request: pytest
     strangers = strangers_to(request, plain)
     listening = open_while_nothing_is_enforced(plain, strangers[0])
     assert {("zookeeper", 2181), ("bookie", 3181), ("bookie", 8080), (HERDDB_COMPONENT, 9845)} <= listening
+    assert told_without_the_token(plain, strangers[0]) == {401: 1.0}
     request.getfixturevalue("enforced")
     require_the_rules(plain, strangers)
 

@@ -4,6 +4,7 @@ docs/how-to/lost-quorum.md has it, brings the stack back."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -26,7 +27,7 @@ CLAIMS = tuple(f"data-{pod}" for pod in WIPED)
 HOLDS_SECONDS = 60
 """An election takes a second or two: empty members that could elect each other would have done so long before."""
 LEDGER = re.compile(r"/bk/ledgers/\d\d/\d{4}/L\d{4}$")
-COLLECT = "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], b'{}', method='PUT')).read()"
+COLLECT = "import sys; from herdkeeper.bookkeeper.execute import order; order(sys.argv[1], b'{}', sys.stdin.read())"
 
 
 def ledgers(stack: Stack) -> set[str]:
@@ -36,9 +37,10 @@ def ledgers(stack: Stack) -> set[str]:
 
 def bookies_look_for_garbage(stack: Stack) -> None:
     """Each is told to delete the ledgers that metadata does not know."""
+    token = base64.b64decode(stack.kubectl.existing("secret", "bk-bookie-token")["data"]["token"])
     for bookie in bookies(stack)["status"]["bookies"]:
         host = f"bk-bookie-{bookie['number']}-0.bk-bookie.{stack.kubectl.namespace}.svc"
-        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, f"http://{host}:8080/api/v1/bookie/gc")
+        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, f"http://{host}:8080/api/v1/bookie/gc", stdin=token)
 
 
 def wipe(stack: Stack) -> None:

@@ -123,6 +123,7 @@ def test_something_else_at_the_root_is_left_alone(stage: Stage) -> None:
 
 def test_exactly_these_objects_are_made_and_autorecovery_last(stage: Stage) -> None:
     first = {
+        ("Secret", "bk-bookie-token"),
         ("ConfigMap", "bk-bookie"),
         ("ConfigMap", "bk-racks"),
         ("Service", "bk-bookie"),
@@ -138,6 +139,20 @@ def test_exactly_these_objects_are_made_and_autorecovery_last(stage: Stage) -> N
     stage.settle(KIND, "bk")
     later = {("ConfigMap", "bk-autorecovery"), ("Deployment", "bk-autorecovery")}
     assert set(stage.made()) == first | later | {("Pod", "bk-bookie-0-0")}
+
+
+def test_the_token_stays_and_a_deleted_one_is_made_anew_without_a_restart(stage: Stage) -> None:
+    def token() -> str:
+        return str(stage.found("Secret", "bk-bookie-token")["data"]["token"])
+
+    serving(stage)
+    first, pods = token(), [key for key in stage.made() if key[0] == "Pod"]
+    with nothing_written(stage):
+        stage.reconcile(KIND, "bk")
+    stage.delete("Secret", "bk-bookie-token")
+    stage.settle(KIND, "bk")
+    assert token() != first
+    assert [key for key in stage.made() if key[0] == "Pod"] == pods
 
 
 def test_all_but_claims_and_pods_belong_to_the_resource(stage: Stage) -> None:

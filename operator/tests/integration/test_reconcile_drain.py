@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from kubernetes.dynamic import DynamicClient
 from serving_bookies import KIND, Bookies
@@ -24,6 +26,8 @@ def test_a_lowered_number_drains_the_highest_bookie_to_the_end(bookies: Bookies)
     bookies.ledgers.put(8, (0, bookies.ids(0, 1, 2)), last_entry_id=9)
     bookies.want(bookies=4)
     assert (bookies.registered(4), bookies.registered(3)) == ("ro", "rw")
+    token = bookies.stage.found("Secret", "bk-bookie-token")["data"]["token"]
+    assert bookies.stage.bookies.tokens == {base64.b64decode(token).decode()}
     record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
     assert read_record(record["record"]) == {7: (Place(0, 2),)}
     job = bookies.stage.found("Job", "bk-bookie-4-drain-1")["spec"]["template"]["spec"]
@@ -198,7 +202,7 @@ def test_an_open_ledger_is_not_for_a_round_of_a_drain_that_was_taken_back(bookie
 
 
 def test_a_bookie_that_is_read_only_by_itself_is_left_so(bookies: Bookies) -> None:
-    bookies.stage.bookies.set_read_only(bookies.id(4), "", True)  # a full disk
+    bookies.stage.bookies.set_read_only(bookies.id(4), "", True, "")  # a full disk
     bookies.settle()
     assert bookies.registered(4) == "ro"
 

@@ -29,6 +29,7 @@ from herdkeeper.bookkeeper.build.bookies import (
     build_autorecovery,
     build_bookie,
     build_bookie_claims,
+    build_bookie_token,
     build_bookies_shared,
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
@@ -194,6 +195,7 @@ def built() -> dict[str, tuple[Any, ...]]:
             *build_zookeeper(ensemble),
         ),
         "bookkeeper": (
+            build_bookie_token(bookies, "a-token"),
             *build_bookies_shared(bookies, ZOOKEEPER, FOUNDED),
             *build_bookie_claims(bookies, bookie),
             build_bookie(bookies, bookie, ZOOKEEPER),

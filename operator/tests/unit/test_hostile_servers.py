@@ -159,7 +159,7 @@ def test_a_bookie_that_drips_its_answer_is_a_refusal(servers: Servers, monkeypat
     monkeypatch.setattr("herdkeeper.bookkeeper.execute.ANSWER_SECONDS", SHORT)
     monkeypatch.setattr("herdkeeper.shared.names.BOOKIE_ADMIN_PORT", int(address.partition(":")[2]))
     with pytest.raises(RefusedError, match="did not answer"):
-        BookieAdmin().set_read_only("bk-bookie-0-abc", "127.0.0.1", read_only=True)
+        BookieAdmin().set_read_only("bk-bookie-0-abc", "127.0.0.1", True, "a-token")
 
 
 def test_documents_are_read_whole_or_not_at_all(servers: Servers) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookies_shared
+from herdkeeper.bookkeeper.build.bookies import (
+    BookieIdentity,
+    Founded,
+    build_autorecovery,
+    build_bookie,
+    build_bookie_token,
+    build_bookies_shared,
+)
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
@@ -53,6 +60,7 @@ def claims(*numbers: int, kinds=("journal", "ledgers")):
 def settled(cluster=CLUSTER):
     racks = build_racks(cluster, {})
     made = [
+        build_bookie_token(cluster, ""),
         *build_bookies_shared(cluster, STORE.address, Founded("an-instance", IDS, IDS)),
         racks,
         *build_autorecovery(cluster, STORE.address, {}),

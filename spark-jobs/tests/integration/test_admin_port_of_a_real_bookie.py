@@ -1,4 +1,4 @@
-"""Attacks on the HTTP port of a real bookie and of real autorecovery: the port has no password, so it must do no harm.
+"""Attacks on the HTTP port of a real bookie and of real autorecovery: who reaches it reads a little, and changes nothing.
 
 Only a real bookie shows which spellings of a path, and which methods, its web server accepts for an endpoint.
 """
@@ -9,17 +9,22 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 from waits import wait_until
 
+from herdkeeper.bookkeeper.execute import BookieAdmin, order
+from herdkeeper.clients.bounded_http import Answer as HttpAnswer
+from herdkeeper.clients.bounded_http import Question
+from herdkeeper.clients.bounded_http import ask as send
+from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper_e2e.free_ports import free_port
-from herdkeeper_e2e.server_processes import AUTORECOVERY, GUARDED_HTTP, LEDGERS_ROOT, Servers, servers
+from herdkeeper_e2e.server_processes import AUTORECOVERY, GUARDED_HTTP, LEDGERS_ROOT, TOKEN, Servers, servers
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
@@ -30,7 +35,8 @@ LOST, KEPT, ENTRIES = 1, 2, 3
 """Two ledgers: an unguarded bookie deletes one, a guarded bookie keeps the other."""
 PATIENCE_SECONDS = 60
 READ, DELETE = "/api/v1/ledger/read", "/api/v1/ledger/delete"
-REFUSED, UNKNOWN = 403, 404
+MODE, COLLECT = "/api/v1/bookie/state/readonly", "/api/v1/bookie/gc"
+UNPROVEN, REFUSED, UNKNOWN = 401, 403, 404
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "delete", "LEDGER")
 HEADERS = (
     {},
@@ -57,6 +63,7 @@ class Stage:
     bookie: int
     autorecovery: int
     unguarded: Mapping[str, Answer]
+    ordered_unguarded: bool
 
     def ledger_is_there(self) -> bool:
         """Whether its metadata exists, and all of its entries on the bookie."""
@@ -140,6 +147,11 @@ def stage() -> Iterator[Stage]:
         with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
             write_entries(ledgers, catalog.bookie_addresses())
         unguarded = {path: ask(of_bookie, method, f"{path}?ledger_id={LOST}") for method, path in (("GET", READ), ("DELETE", DELETE))}
+        url = f"http://127.0.0.1:{of_bookie}{MODE}"
+        ordered = []
+        for wanted in (True, False):
+            order(url, json.dumps({"readOnly": wanted}).encode(), TOKEN)
+            ordered.append(read_only(of_bookie))
 
         def guard(folder: Path) -> None:
             file = folder / "bk_server.conf"
@@ -149,12 +161,12 @@ def stage() -> Iterator[Stage]:
         running.start_autorecovery({**GUARDED_HTTP, "httpServerPort": of_autorecovery})
         for port, name in ((of_bookie, BOOKIE), (of_autorecovery, AUTORECOVERY)):
             running.wait(name, lambda port=port: answers(port))  # type: ignore[misc]
-        yield Stage(running, of_bookie, of_autorecovery, unguarded)
+        yield Stage(running, of_bookie, of_autorecovery, unguarded, ordered == [True, False])
 
 
-def counted(port: int) -> int:
+def counted(port: int, reason: str = "closed") -> int:
     """How many requests the server has refused, by its metrics."""
-    found = re.search(r'^herdkeeper_refused_total\{reason="closed"\} (\d+)$', ask(port, "GET", "/metrics").body, re.MULTILINE)
+    found = re.search(rf'^herdkeeper_refused_total\{{reason="{reason}"\}} (\d+)$', ask(port, "GET", "/metrics").body, re.MULTILINE)
     assert found is not None
     return int(found[1])
 
@@ -246,14 +258,61 @@ def test_probes_scrapers_and_the_state_are_served(stage: Stage) -> None:
         assert ask(port, "GET", "/metrics").status == 200
 
 
-def test_a_drain_makes_a_bookie_read_only_and_writable_again(stage: Stage) -> None:
-    """Like the operator: a change, then a read."""
-    for read_only in (True, False):
-        assert ask(stage.bookie, "PUT", "/api/v1/bookie/state/readonly", json.dumps({"readOnly": read_only})).status == 200
-        assert json.loads(ask(stage.bookie, "GET", "/api/v1/bookie/state/readonly").body) == {"readOnly": read_only}
+def read_only(port: int) -> bool:
+    """The mode of a bookie."""
+    return bool(json.loads(ask(port, "GET", MODE).body)["readOnly"])
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["", f"Bearer {TOKEN}", TOKEN, "HMAC-SHA256 ", "HMAC-SHA256 " + "0" * 64, f"HMAC-SHA256 {TOKEN}"],
+    ids=lambda shown: shown[:16] or "none",
+)
+def test_an_order_without_a_proof_of_the_token_is_refused_counted_and_logged(stage: Stage, shown: str) -> None:
+    headers = {"Authorization": shown} if shown else {}
+    for port in (stage.bookie, stage.autorecovery):  # autorecovery has no token: it takes no orders
+        before = counted(port, "token")
+        tried = [ask(port, "PUT", MODE, '{"readOnly": true}', headers), ask(port, "PUT", COLLECT, "", headers), ask(port, "POST", MODE, "")]
+        assert {answer.status for answer in tried} == {UNPROVEN}
+        assert counted(port, "token") == before + 3
+    assert not read_only(stage.bookie)
+    log = (stage.servers.folder / f"{BOOKIE}.log").read_text(errors="replace")
+    assert re.search(r"refused 127\.0\.0\.1:\d+ \(token\): \w+ \w+, without a proof", log)
+    assert TOKEN not in log
+
+
+def test_the_operator_makes_a_bookie_read_only_and_writable_again_by_its_token_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("herdkeeper.shared.names.BOOKIE_ADMIN_PORT", stage.bookie)
+    for wanted in (True, False):
+        BookieAdmin().set_read_only(BOOKIE, "127.0.0.1", wanted, TOKEN)
+        assert read_only(stage.bookie) is wanted
+    with pytest.raises(RefusedError, match="answered 401"):
+        BookieAdmin().set_read_only(BOOKIE, "127.0.0.1", True, "another-token")
+    assert not read_only(stage.bookie)
+
+
+def test_who_overhears_an_order_can_not_give_it_again_nor_another_one(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    overheard: list[Question] = []
+
+    def listened(question: Question) -> HttpAnswer:
+        overheard.append(question)
+        return send(question)
+
+    monkeypatch.setattr("herdkeeper.bookkeeper.execute.ask", listened)
+    url = f"http://127.0.0.1:{stage.bookie}{MODE}"
+    order(url, b'{"readOnly": false}', TOKEN)
+    (given,) = [question for question in overheard if question.method == "PUT"]
+    assert TOKEN not in str(given.headers)
+    for again in (given, replace(given, body=b'{"readOnly": true}'), replace(given, url=f"http://127.0.0.1:{stage.bookie}{COLLECT}")):
+        assert send(again).status == UNPROVEN
+    assert not read_only(stage.bookie)
+
+
+def test_a_bookie_of_an_earlier_image_is_ordered_as_before(stage: Stage) -> None:
+    assert stage.ordered_unguarded
 
 
 def test_garbage_collection_keeps_a_ledger_that_metadata_has(stage: Stage) -> None:
-    for body in ("", '{"forceMajor": true, "forceMinor": true}'):
-        assert ask(stage.bookie, "PUT", "/api/v1/bookie/gc", body).status == 200
+    for body in (b"", b'{"forceMajor": true, "forceMinor": true}'):
+        order(f"http://127.0.0.1:{stage.bookie}{COLLECT}", body, TOKEN)
     assert stage.ledger_is_there()

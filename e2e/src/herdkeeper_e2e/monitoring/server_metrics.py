@@ -55,7 +55,8 @@ SERVERS = (
                 "herdkeeper_refused_total",
                 "counter",
                 ("reason",),
-                "Requests that were not let in: `closed`, to an endpoint that is closed.",
+                "Requests that were not let in: `closed`, to an endpoint that is closed; `token`, an order without a proof of "
+                "the bookies' token.",
             ),
         ),
     ),

@@ -164,7 +164,7 @@ class BookKeeperClusterSpec(Model):
     scrapers: NetworkPeers = Field(
         (),
         description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, besides the operator. "
-        "The port has no password and can make a bookie read-only: name only pods that you trust.",
+        "Orders at that port need the bookies' token. An image of 0.1.0 takes them from everybody: name only pods that you trust there.",
     )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")

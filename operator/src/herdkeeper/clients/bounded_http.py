@@ -33,10 +33,11 @@ class TooLargeError(http.client.HTTPException):
 
 @dataclass(frozen=True)
 class Answer:
-    """The status and the whole body."""
+    """The status and the whole body. Names of headers are in small letters."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> bool:
@@ -78,7 +79,7 @@ def ask(question: Question) -> Answer:
             parts.append(part)
         if answer.length:  # announced but not sent
             raise http.client.IncompleteRead(b"", answer.length)
-        return Answer(answer.status, b"".join(parts))
+        return Answer(answer.status, b"".join(parts), {name.lower(): value for name, value in answer.getheaders()})
 
 
 def lines(question: Question) -> Generator[bytes, None, None]:

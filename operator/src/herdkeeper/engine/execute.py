@@ -118,8 +118,8 @@ def _do(resource: Resource, action: Action, clients: Clients) -> None:  # noqa: 
         case do.SetFinalizer(present):
             others = tuple(name for name in resource.metadata.finalizers if name != names.FINALIZER)
             clients.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
-        case do.SetBookieMode(bookie_id, host, read_only):
-            clients.bookies.set_read_only(bookie_id, host, read_only)
+        case do.SetBookieMode(bookie_id, host, read_only, token):
+            clients.bookies.set_read_only(bookie_id, host, read_only, token)
         case do.ChangeMembership():
             metadata.change_membership(clients.reader.ensembles, action, namespace)
         case do.EnsureZnode(address, path):

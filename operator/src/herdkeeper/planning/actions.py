@@ -150,6 +150,7 @@ class SetBookieMode:
     bookie_id: str
     host: str
     read_only: bool
+    token: str = field(repr=False)
     reason: Reason
 
 

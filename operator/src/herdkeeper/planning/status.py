@@ -166,7 +166,7 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return reason, f"Deleting {kind} {name}"
         case do.SetFinalizer(_, reason, message):
             return reason, message
-        case do.SetBookieMode(bookie_id, _, read_only, reason):
+        case do.SetBookieMode(bookie_id, _, read_only, _, reason):
             return reason, f"Making {bookie_id} {'read-only' if read_only else 'writable'}"
         case do.ChangeMembership(_, _, _, _, _, reason, why):
             return reason, why

@@ -101,7 +101,7 @@ ACCESS: tuple[AccessRule, ...] = (
         "",
         ("secrets",),
         (*APPLY, "delete"),
-        "SQL credentials, generated or the user's, for the users file; whether those of an object store exist",
+        "those it generates: SQL credentials, certificates, tokens; the user's, for the users file; whether those of an object store exist",
     ),
     AccessRule(
         Scope.WATCHED,

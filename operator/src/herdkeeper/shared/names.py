@@ -138,7 +138,7 @@ PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
 USERS_KEY = "users"
 """Keys of the credentials Secret. The operator derives `users`, HerdDB's users file, from the other two and the Secrets of `spec.users`."""
 TOKEN_KEY = "token"  # noqa: S105 - as above
-"""Key of the same Secret: the token that requests for changes present to a SQL node's HTTP port."""
+"""Key of the same Secret: the token that requests for changes present to a SQL node's HTTP port. Also of the Secret with the bookies'."""
 CONNECTION_HOST_KEY, CONNECTION_PORT_KEY = "host", "port"
 CONNECTION_URL_KEY, CONNECTION_LEADER_URL_KEY = "url", "leaderUrl"
 CONNECTION_USER_KEY, CONNECTION_DATABASE_KEY = "user", "database"
@@ -423,6 +423,11 @@ class BookKeeperNames(_ServerNames):
     def readers_secret(self) -> str:
         """Secret with the certificate of all other jobs, if bookies require one."""
         return f"{self.servers}-readers"
+
+    @property
+    def token_secret(self) -> str:
+        """Secret with the token of the bookies' admin port."""
+        return f"{self.servers}-token"
 
     def ledgers_claim(self, number: int, volume: int = 0) -> str:
         """Claim of a ledger volume of bookie `number`. Volume 0 is the first."""

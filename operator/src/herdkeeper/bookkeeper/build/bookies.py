@@ -13,12 +13,13 @@ from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
 from herdkeeper.certificates.settings import bookie_lines, bookkeeper_lines
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.identities import FOLDER, PodIdentity, java_identity
+from herdkeeper.planning.identities import FOLDER, PodIdentity, java_identity, secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import MIB, bytes_of
 
 COMPONENT = names.BOOKIE_COMPONENT
+TOKEN_MOUNT = "/token"  # noqa: S105 - where the image's GuardedHttpServer reads it
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ def build_bookies_shared(
         pod.headless_service(cluster, COMPONENT, named.service, {"bookie": names.BOOKIE_PORT, "admin": names.BOOKIE_ADMIN_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
     )
+
+
+def build_bookie_token(cluster: BookKeeperCluster, token: str) -> Json:
+    """Returns the Secret with the token of the bookies' admin port."""
+    return secret_of(pod.metadata(cluster, COMPONENT, cluster.names.token_secret), {names.TOKEN_KEY: token})
 
 
 def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, ...]:
@@ -105,6 +111,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
+            {"name": "token", "mountPath": TOKEN_MOUNT, "readOnly": True},
             {"name": "journal", "mountPath": "/journal"},
             *({"name": folder.removeprefix("/"), "mountPath": folder} for folder in folders),
             *identity.mounts,
@@ -112,6 +119,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
     }
     volumes = [
         pod.config_volume(named.config_map),
+        {"name": "token", "secret": {"secretName": named.token_secret, "defaultMode": 0o440}},
         {"name": "journal", "persistentVolumeClaim": {"claimName": named.journal_claim(bookie.number)}},
         *(
             {"name": folder.removeprefix("/"), "persistentVolumeClaim": {"claimName": name}}

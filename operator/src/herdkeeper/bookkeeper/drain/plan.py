@@ -65,7 +65,7 @@ def actions_of(fleet: BookieFleet, drain: Drain, source: DrainSource) -> tuple[A
         case MarkDraining():
             return _mark(fleet.objects, named.journal_claim(drain.number), fleet.now, Reason.DRAINING)
         case MakeReadOnly():
-            return (SetBookieMode(identity.bookie_id, named.host(drain.number), read_only=True, reason=Reason.DRAINING),)
+            return (SetBookieMode(identity.bookie_id, named.host(drain.number), True, fleet.token, Reason.DRAINING),)
         case Record(number, shares):
             return (Create(build_record(cluster, identity, number, shares)),)
         case Move(number):
@@ -122,7 +122,7 @@ def cancel_drains(fleet: BookieFleet) -> tuple[Action, ...]:
             continue
         bookie_id = fleet.ids[number][0]
         if bookie_id in metadata.read_only and fleet.objects.pod_ready(named.pod(number)):
-            actions.append(SetBookieMode(bookie_id, named.host(number), read_only=False, reason=Reason.DRAIN_TAKEN_BACK))
+            actions.append(SetBookieMode(bookie_id, named.host(number), False, fleet.token, Reason.DRAIN_TAKEN_BACK))
         elif bookie_id in metadata.writable and bookie_id not in metadata.read_only:
             actions += _mark(fleet.objects, claim.name, None, Reason.DRAIN_TAKEN_BACK)
     return tuple(actions)

@@ -28,7 +28,7 @@ from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.identities import observe_identities
-from herdkeeper.clients.kubernetes import JOBS, SHARED, WORKLOADS
+from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.clients.stack import databases_disruption, databases_on, ensemble_disruption
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
@@ -61,8 +61,9 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
     """Returns the cluster's objects, its ensemble, and BookKeeper's metadata there."""
     key = cluster.key
     store = _store(cluster, reader)
-    objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
+    objects = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS, JOBS[0]))
     metadata = _metadata(reader, store, cluster)
+    secret = reader.kubernetes.secret(ObjectKey(key.namespace, cluster.names.token_secret)) or {}
     if cluster.metadata.deletion_timestamp is None and isinstance(metadata, LedgersMetadata):
         claims = known_claims(cluster, objects, metadata.cookies)
         objects = reader.kubernetes.with_claims(objects, key.namespace, claims, names.BOOKIE_ID_ANNOTATION)
@@ -78,6 +79,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         identities=_identities(cluster, store, reader),
+        token=secret.get(names.TOKEN_KEY) or secrets.token_urlsafe(32),
     )
     scan = _scan(fleet, reader)
     return fleet if scan is None else dataclasses.replace(fleet, scan=scan)

@@ -10,6 +10,7 @@ from herdkeeper.bookkeeper.build.bookies import (
     build_autorecovery,
     build_bookie,
     build_bookie_claims,
+    build_bookie_token,
     build_bookies_shared,
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
@@ -80,7 +81,8 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     identities, steps = _identities(fleet)
     founded = Founded(metadata.instance_id, metadata.cookies, fleet.served_ids)
     shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext)
-    steps += settle((*shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
+    token = build_bookie_token(fleet.cluster, fleet.token)
+    steps += settle((token, *shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
     steps += _recovery_delay(fleet)
     kept = _still_running(fleet.drains)
     cookies = (restored_cookie(fleet, identity) for identity in (*identities, *kept))

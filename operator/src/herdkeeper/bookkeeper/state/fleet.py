@@ -34,6 +34,7 @@ class BookieFleet:
     to the cluster. `disruption` is which ensemble member or SQL node is being disrupted, or None. `machines` are the Kubernetes nodes of
     its bookies' pods, by name; None for a missing one. `scan` is None while no step needs it. `now` is the time of the observation (RFC
     3339, UTC). `expandable`: whether StorageClasses of growing claims allow expansion. `identities` are the due Secrets with certificates.
+    `token` is that of the bookies' admin port, or a random one for a new Secret.
     """
 
     cluster: BookKeeperCluster
@@ -48,6 +49,7 @@ class BookieFleet:
     now: str = ""
     expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)
     identities: DueSecrets = NOTHING_DUE
+    token: str = field(default="", repr=False)
 
     @property
     def named(self) -> BookKeeperNames:

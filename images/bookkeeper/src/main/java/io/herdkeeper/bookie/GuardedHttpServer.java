@@ -1,18 +1,32 @@
 package io.herdkeeper.bookie;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import io.vertx.core.Handler;
 import io.vertx.core.Vertx;
+import io.vertx.core.buffer.Buffer;
 import io.vertx.core.http.HttpHeaders;
 import io.vertx.core.http.HttpMethod;
+import io.vertx.core.http.HttpServerRequest;
 import io.vertx.ext.web.Router;
 import io.vertx.ext.web.RoutingContext;
 import io.vertx.ext.web.handler.BodyHandler;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.atomic.AtomicReference;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.bookkeeper.bookie.ExitCode;
 import org.apache.bookkeeper.common.util.JsonUtil;
 import org.apache.bookkeeper.http.AbstractHttpHandlerFactory;
@@ -31,6 +45,10 @@ import org.slf4j.LoggerFactory;
  * BookKeeper's own has no password; it also deletes ledgers, shows entries, changes its configuration and decommissions bookies. Each
  * endpoint is known by its type, after routing, so no spelling of a path bypasses the list. BookKeeper's server (VertxHttpServer, 4.18)
  * tells a service neither who asks nor the headers, so this one routes by itself, and counts and logs who is refused.
+ *
+ * <p>Everybody may read. Whatever is not a GET is an order, and needs a proof that its sender knows the token of the mounted file. The port
+ * is in plain text, so the token itself is never sent: the proof is an HMAC of the order and of a challenge. Each answer has the challenge,
+ * and a proven order uses it up, so nobody who listens can repeat or change one (the operator's side: herdkeeper.bookkeeper.execute).
  *
  * <p>It starts after the bookie, and ends the process if the bookie could not start. Otherwise, a bookie whose registration fails would
  * remain as a process that accepts connections and answers nothing: its server returns without an error, and nothing watches it
@@ -53,9 +71,18 @@ public final class GuardedHttpServer implements HttpServer {
     /** Of the process; BookKeeper's for a failed registration. */
     private static final int EXIT_CODE = ExitCode.ZK_REG_FAIL;
 
+    /** Names the file with the token, for tests. */
+    private static final String TOKEN_FILE = "herdkeeper.token";
+
+    private static final String CHALLENGE = "Herdkeeper-Challenge";
+    private static final int UNAUTHORIZED = 401;
+    private static final SecureRandom RANDOM = new SecureRandom();
     private static final Logger LOGGER = LoggerFactory.getLogger(GuardedHttpServer.class);
 
     private final Runnable end;
+    private final Path token = Path.of(System.getProperty(TOKEN_FILE, "/token/token"));
+    private final AtomicReference<String> challenge = new AtomicReference<>(fresh());
+    private final Refusals unproven = new Refusals("token");
     private final Refusals closed = new Refusals("closed");
     private final Vertx vertx = Vertx.vertx();
     private HttpServiceProvider services;
@@ -139,13 +166,58 @@ public final class GuardedHttpServer implements HttpServer {
 
     /** What it throws becomes 500. */
     private void answer(ApiType type, RoutingContext asked) {
+        String missing = OPEN.contains(type) && !asked.request().method().equals(HttpMethod.GET) ? missingProof(asked) : null;
+        if (missing != null) {
+            unproven.tell(asked.request().remoteAddress(), asked.request().method() + " " + type + ", " + missing);
+            asked.response().putHeader(CHALLENGE, challenge.get()).setStatusCode(UNAUTHORIZED).end(missing);
+            return;
+        }
         HttpServiceResponse answer = OPEN.contains(type) ? served(type, asked) : refused(type, asked);
-        asked.response().setStatusCode(answer.getStatusCode());
+        asked.response().putHeader(CHALLENGE, challenge.get()).setStatusCode(answer.getStatusCode());
         if (answer.getContentType() != null) {
             asked.response().putHeader(HttpHeaders.CONTENT_TYPE, answer.getContentType());
         }
         boolean metrics = type == ApiType.METRICS && answer.getStatusCode() == StatusCode.OK.getValue();
-        asked.response().end(metrics ? answer.getBody() + closed.metric() : answer.getBody());
+        asked.response().end(metrics ? answer.getBody() + refusals() : answer.getBody());
+    }
+
+    private String refusals() {
+        return "# TYPE herdkeeper_refused_total counter\n" + closed.metric() + unproven.metric();
+    }
+
+    /** Why an order is refused, or null. The file is read each time, since its Secret may change. */
+    private String missingProof(RoutingContext asked) {
+        byte[] key;
+        try {
+            key = Files.readString(token).strip().getBytes(UTF_8);
+        } catch (IOException error) {
+            key = new byte[0];
+        }
+        if (key.length == 0) {
+            return "this process has no token in " + token + ", so it takes no orders";
+        }
+        String given = challenge.get();
+        HttpServerRequest order = asked.request();
+        Buffer body = asked.body().buffer();
+        byte[] mac;
+        try {
+            Mac hmac = Mac.getInstance("HmacSHA256");
+            hmac.init(new SecretKeySpec(key, "HmacSHA256"));
+            hmac.update((given + "\n" + order.method() + " " + order.uri() + "\n").getBytes(UTF_8));
+            mac = hmac.doFinal(body == null ? new byte[0] : body.getBytes());
+        } catch (GeneralSecurityException error) {
+            throw new IllegalStateException(error);
+        }
+        String shown = Objects.requireNonNullElse(order.getHeader(HttpHeaders.AUTHORIZATION), "");
+        byte[] expected = ("HMAC-SHA256 " + HexFormat.of().formatHex(mac)).getBytes(UTF_8);
+        boolean proven = MessageDigest.isEqual(expected, shown.getBytes(UTF_8)) && challenge.compareAndSet(given, fresh());
+        return proven ? null : "without a proof that its sender knows the token of the Secret <name>-bookie-token";
+    }
+
+    private static String fresh() {
+        byte[] random = new byte[16];
+        RANDOM.nextBytes(random);
+        return HexFormat.of().formatHex(random);
     }
 
     private HttpServiceResponse served(ApiType type, RoutingContext asked) {

@@ -39,8 +39,8 @@ final class Refusals {
         unlogged = 0;
     }
 
-    /** In Prometheus' text format. */
+    /** A line in Prometheus' text format. */
     synchronized String metric() {
-        return "# TYPE herdkeeper_refused_total counter\nherdkeeper_refused_total{reason=\"" + reason + "\"} " + count + "\n";
+        return "herdkeeper_refused_total{reason=\"" + reason + "\"} " + count + "\n";
     }
 }

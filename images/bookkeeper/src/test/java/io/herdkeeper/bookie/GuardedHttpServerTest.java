@@ -1,6 +1,8 @@
 package io.herdkeeper.bookie;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.Field;
@@ -11,10 +13,15 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.bookkeeper.http.HttpRouter;
 import org.apache.bookkeeper.http.HttpServer.ApiType;
 import org.apache.bookkeeper.http.HttpServer.StatusCode;
@@ -25,6 +32,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -33,21 +41,26 @@ class GuardedHttpServerTest {
 
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final List<ApiType> REACHED = new CopyOnWriteArrayList<>();
-    private static final GuardedHttpServer SERVER = new GuardedHttpServer();
+    private static GuardedHttpServer server;
+    private static Path token;
     private static int port;
 
     @BeforeAll
-    static void start() throws Exception {
+    static void start(@TempDir Path folder) throws Exception {
+        token = folder.resolve("token");
+        Files.writeString(token, "a-token");
+        System.setProperty("herdkeeper.token", token.toString());
+        server = new GuardedHttpServer();
         try (ServerSocket free = new ServerSocket(0)) {
             port = free.getLocalPort();
         }
-        SERVER.initialize(new Noting());
-        assertTrue(SERVER.startServer(port, "127.0.0.1"));
+        server.initialize(new Noting());
+        assertTrue(server.startServer(port, "127.0.0.1"));
     }
 
     @AfterAll
     static void stop() {
-        SERVER.stopServer();
+        server.stopServer();
     }
 
     @BeforeEach
@@ -72,10 +85,10 @@ class GuardedHttpServerTest {
         "GET, /api/v1/bookie/sanity",
     })
     void nobodyDeletesLedgersReadsEntriesOrChangesABookieOverTheAdminPort(String method, String path) throws Exception {
-        long told = refused();
+        long told = refused("closed");
         HttpResponse<String> answer = ask(method, path);
         assertEquals(403, answer.statusCode(), answer.body());
-        assertEquals(told + 1, refused(), "who tries does it unnoticed");
+        assertEquals(told + 1, refused("closed"), "who tries does it unnoticed");
         REACHED.remove(ApiType.METRICS);
         REACHED.remove(ApiType.METRICS);
         assertEquals(List.of(), REACHED);
@@ -87,13 +100,42 @@ class GuardedHttpServerTest {
         "GET, /metrics, METRICS",
         "GET, /api/v1/bookie/is_ready, BOOKIE_IS_READY",
         "GET, /api/v1/bookie/state/readonly, BOOKIE_STATE_READONLY",
-        "PUT, /api/v1/bookie/state/readonly, BOOKIE_STATE_READONLY",
         "GET, /api/v1/bookie/state, BOOKIE_STATE",
-        "PUT, /api/v1/bookie/gc, GC",
+        "GET, /api/v1/bookie/gc, GC",
     })
-    void whatProbesScrapersAndTheOperatorNeedIsThere(String method, String path, ApiType type) throws Exception {
+    void whatProbesScrapersAndTheOperatorReadIsThere(String method, String path, ApiType type) throws Exception {
         assertEquals(200, ask(method, path).statusCode());
         assertEquals(List.of(type), REACHED);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"PUT, /api/v1/bookie/state/readonly", "POST, /api/v1/bookie/state/readonly", "PUT, /api/v1/bookie/gc", "DELETE, /metrics"})
+    void whateverIsNotAGetIsRefusedWithoutAProofOfTheToken(String method, String path) throws Exception {
+        for (String shown : List.of("none", "Bearer a-token", "HMAC-SHA256 ", "HMAC-SHA256 " + "0".repeat(64))) {
+            long told = refused("token");
+            HttpResponse<String> answer = ask(method, path, "Authorization", shown);
+            assertEquals(401, answer.statusCode(), answer.body());
+            assertEquals(told + 1, refused("token"), "who tries does it unnoticed");
+        }
+        assertFalse(REACHED.contains(ApiType.GC) || REACHED.contains(ApiType.BOOKIE_STATE_READONLY), REACHED.toString());
+    }
+
+    @Test
+    void aProofIsGoodForOneOrderAndByTheTokenThatTheFileHasNow() throws Exception {
+        String path = "/api/v1/bookie/gc";
+        String proof = proof("a-token", "PUT", path);
+        assertEquals(401, ask("PUT", "/api/v1/bookie/state/readonly", "Authorization", proof).statusCode());
+        assertEquals(200, ask("PUT", path, "Authorization", proof).statusCode());
+        assertEquals(401, ask("PUT", path, "Authorization", proof).statusCode());
+        try {
+            Files.writeString(token, "another-token\n");
+            assertEquals(401, ask("PUT", path, "Authorization", proof("a-token", "PUT", path)).statusCode());
+            assertEquals(200, ask("PUT", path, "Authorization", proof("another-token", "PUT", path)).statusCode());
+            Files.writeString(token, "\n");
+            assertTrue(ask("PUT", path, "Authorization", proof("x", "PUT", path)).body().contains("has no token"));
+        } finally {
+            Files.writeString(token, "a-token");
+        }
     }
 
     @Test
@@ -124,15 +166,25 @@ class GuardedHttpServerTest {
     }
 
     /** What the metric says. */
-    private static long refused() throws Exception {
-        String start = "herdkeeper_refused_total{reason=\"closed\"} ";
+    private static long refused(String reason) throws Exception {
+        String start = "herdkeeper_refused_total{reason=\"" + reason + "\"} ";
         return Long.parseLong(ask("GET", "/metrics").body().lines().filter(line -> line.startsWith(start)).findFirst().orElseThrow()
                 .substring(start.length()));
     }
 
-    private static HttpResponse<String> ask(String method, String path) throws Exception {
-        URI uri = URI.create("http://127.0.0.1:" + port + path);
-        return HTTP.send(HttpRequest.newBuilder(uri).method(method, BodyPublishers.noBody()).build(), BodyHandlers.ofString());
+    private static HttpResponse<String> ask(String method, String path, String... headers) throws Exception {
+        HttpRequest.Builder question = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
+        if (headers.length > 0) {
+            question.headers(headers);
+        }
+        return HTTP.send(question.method(method, BodyPublishers.noBody()).build(), BodyHandlers.ofString());
+    }
+
+    private static String proof(String key, String method, String path) throws Exception {
+        String challenge = ask("GET", path).headers().firstValue("Herdkeeper-Challenge").orElseThrow();
+        Mac hmac = Mac.getInstance("HmacSHA256");
+        hmac.init(new SecretKeySpec(key.getBytes(UTF_8), "HmacSHA256"));
+        return "HMAC-SHA256 " + HexFormat.of().formatHex(hmac.doFinal((challenge + "\n" + method + " " + path + "\n").getBytes(UTF_8)));
     }
 
     private record Telling(String body) implements HttpServiceProvider {
