@@ -31,7 +31,8 @@ def count():
     metrics = urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=10).read().decode()
     return float(re.search('^herdkeeper_refused_total.reason="token". (.+)$', metrics, re.MULTILINE)[1])
 before = count()
-order = urllib.request.Request(sys.argv[1] + "/api/v1/bookie/state/readonly", b'{"readOnly": true}', method="PUT")
+body, kind = b'{"readOnly": true}', {"Content-Type": "application/json"}
+order = urllib.request.Request(sys.argv[1] + "/api/v1/bookie/state/readonly", body, kind, method="PUT")
 try:
     status = urllib.request.urlopen(order, timeout=10).status
 except urllib.error.HTTPError as error:
