@@ -7,7 +7,9 @@ members on empty or old volumes never outvote the others.
 from __future__ import annotations
 
 import base64
+import http.client
 import io
+import itertools
 import json
 import signal
 import socket
@@ -15,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -303,6 +305,26 @@ def quorum_of(members: RealMembers) -> set[tuple[str, ...]]:
     """What members were started with."""
     texts = [(members.folder / f"config-{number}/zoo.cfg").read_text().splitlines() for number in range(3)]
     return {tuple(line for line in text if line.startswith(("sslQuorum=", "portUnification="))) for text in texts}
+
+
+def test_who_reaches_a_members_admin_port_can_neither_take_nor_put_back_what_it_holds(members: RealMembers) -> None:
+    """A restored snapshot would replace all znodes, and a snapshot has them all, the passwords of ledgers too."""
+    founded(members, 1)
+    writer = Writer(members)
+    with writer.running():
+        until(members, "something is written", lambda: bool(writer.acknowledged))
+        for command in ("restore", "snapshot", "snapshot?streaming=true"):
+            for method, credential in itertools.product(("POST", "GET"), (None, "digest super:secret", "digest anybody:secret")):
+                headers = {"Content-Type": "application/octet-stream", **({"Authorization": credential} if credential else {})}
+                port = http.client.HTTPConnection("127.0.0.1", members.ports[0].admin, timeout=10)
+                with closing(port):
+                    port.request(method, f"/commands/{command}", b"ZKSN" + bytes(100), headers)
+                    answer = port.getresponse()
+                    said = answer.read()
+                assert answer.status >= 400, (command, method, credential, said[:200])
+                assert b"last_zxid" not in said
+                assert answer.getheader("last_zxid") is None
+    assert voters(members) == [0]
 
 
 def test_two_of_three_empty_members_elect_nobody_and_the_plugin_brings_the_quorum_back(
