@@ -168,11 +168,11 @@ class Story:
         for number in sorted(self._open):
             self._end(number, commit)
 
-    def further_changes(self, number: int) -> Iterator[tuple[str, tuple[Value, ...]]]:
-        """Yields possible further statements, each of which changes rows by itself without meeting a lock. None lets HerdDB choose a key:
-        it skips keys of rows that were never committed, so two tablespaces would differ."""
+    def further_changes(self, tables: list[SeenTable], number: int) -> Iterator[tuple[str, tuple[Value, ...]]]:
+        """Yields possible further statements on these tables, each of which changes rows by itself without meeting a lock. None lets HerdDB
+        choose a key: it skips keys of rows that were never committed, so two tablespaces would differ."""
         makers = (self._insert, self._insert, self._upsert, self._update, self._delete)
-        for table in self._chance.choices(self.tables, k=number if self.tables else 0):
+        for table in self._chance.choices(tables, k=number if tables else 0):
             statement = self._chance.choice(makers)(table)
             if statement is None or statement.waits_for_itself or self._waits(None, table, statement):
                 continue
