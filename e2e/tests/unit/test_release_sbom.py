@@ -119,9 +119,8 @@ def test_no_other_file_is_read(path, read):
 
 
 def test_a_document_names_each_package_by_its_url():
-    found = packages(
-        [("var/lib/dpkg/status", STATUS.encode()), ("lib/core-1.2.jar", jar(core="io.example:1.2")), ("lib/plain-1.jar", jar())]
-    )
+    core = jar(core="io.example:1.2")  # made once: a jar has the time of its files
+    found = packages([("var/lib/dpkg/status", STATUS.encode()), ("lib/core-1.2.jar", core), ("lib/plain-1.jar", jar())])
     told = json.loads(document("herdkeeper/operator", "0.2.0", found, 1_000_000_000))
     assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
     assert told["metadata"]["component"]["name"] == "herdkeeper/operator"
@@ -130,7 +129,7 @@ def test_a_document_names_each_package_by_its_url():
     parts = {part["name"]: part for part in told["components"]}
     assert parts["libc6"]["purl"] == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u13?arch=amd64&distro=debian-12&upstream=glibc%402.36-9"
     assert parts["core"]["purl"] == "pkg:maven/io.example/core@1.2"
-    assert parts["core"]["hashes"] == [{"alg": "SHA-1", "content": sha1(jar(core="io.example:1.2"))}]
+    assert parts["core"]["hashes"] == [{"alg": "SHA-1", "content": sha1(core)}]
     assert parts["core"]["evidence"]["occurrences"] == [{"location": "/lib/core-1.2.jar"}]
     assert "purl" not in parts["plain"]
     assert parts["plain"]["version"] == "1"
