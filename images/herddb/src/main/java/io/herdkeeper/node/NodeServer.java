@@ -1,7 +1,10 @@
 package io.herdkeeper.node;
 
 import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.core.DBManager;
+import herddb.core.TableSpaceManager;
 import herddb.log.CommitLogManager;
+import herddb.model.TableSpace;
 import herddb.model.planner.SortOp;
 import herddb.network.Channel;
 import herddb.network.ServerSideConnection;
@@ -17,6 +20,7 @@ import herddb.utils.DataAccessor;
 import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
+import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.refusals.Refusals;
@@ -121,8 +125,21 @@ public final class NodeServer {
         Server server = create(configuration, statistics, tls, metadata, any -> logs);
         logs.obey(PromotionBars.of(server.getManager()));
         logs.compareBy(new FollowerChecks());
-        metadata.tell(logs::recordRead);
+        metadata.tell(record -> {
+            logs.recordRead(record);
+            stopItsPredecessor(server.getManager(), record);
+        });
+        metadata.tellOfDrops(logs::fence);
         return server;
+    }
+
+    /** In the activator alone, which boots tablespaces: another thread may have read a record that is outdated by now. */
+    private static void stopItsPredecessor(DBManager node, TableSpace record) {
+        TableSpaceManager running = node.getTableSpaceManager(record.name);
+        if (running != null && !running.getTableSpaceUUID().equals(record.uuid) && running.getLog() instanceof NodeCommitLog log
+                && HerdInternals.generalLock(node).isWriteLockedByCurrentThread() && !log.isFailed()) {
+            log.replaced(record.uuid);
+        }
     }
 
     static Server create(ServerConfiguration configuration, StatsProvider statistics, LogManagerFactory logManagers) {

@@ -27,6 +27,7 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
     /** Held by who asks. Not this object, which HerdDB holds itself: a session's events come in a thread that asks for it. */
     private final Object session = new Object();
     private volatile Consumer<TableSpace> reader = record -> { };
+    private volatile Consumer<TableSpace> dropper = record -> { };
 
     /** Not connected yet. */
     public LeadershipMetadata(ServerConfiguration configuration) {
@@ -57,6 +58,11 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
     /** Who hears of each record that is read, in the thread that reads it. */
     public void tell(Consumer<TableSpace> who) {
         reader = who;
+    }
+
+    /** Who hears of each tablespace that this node has dropped, before the DROP is answered. */
+    public void tellOfDrops(Consumer<TableSpace> who) {
+        dropper = who;
     }
 
     @Override
@@ -92,11 +98,18 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
         }
     }
 
+    /** HerdDB says nothing when the record has changed since it was read, and stays. */
     @Override
     public void dropTableSpace(String name, TableSpace previous) throws DDLException, MetadataStorageManagerException {
+        TableSpace left;
         synchronized (session) {
             super.dropTableSpace(name, previous);
+            left = super.describeTableSpace(name);
         }
+        if (left != null && left.uuid.equals(previous.uuid)) {
+            throw new MetadataStorageManagerException("tablespace " + name + " was changed meanwhile, and is not dropped: try again");
+        }
+        dropper.accept(previous);
     }
 
     @Override

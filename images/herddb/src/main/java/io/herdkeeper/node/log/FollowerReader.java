@@ -23,7 +23,7 @@ import org.apache.bookkeeper.client.api.ReadHandle;
  */
 final class FollowerReader {
 
-    private static final byte[] LEDGER_PASSWORD = "herddb".getBytes(StandardCharsets.UTF_8);
+    static final byte[] LEDGER_PASSWORD = "herddb".getBytes(StandardCharsets.UTF_8);
 
     private final BookKeeper bookKeeper;
     private final Supplier<List<Long>> ledgersOfTablespace;

@@ -4,6 +4,7 @@ import herddb.log.LogNotAvailableException;
 import java.time.Clock;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -33,6 +34,16 @@ public final class LogFailures {
 
     void over(String uuid) {
         failures.remove(uuid);
+    }
+
+    /** Forgets tablespaces that have been dropped; one may be made anew under the name. */
+    void exists(String tablespace, String uuid) {
+        failures.entrySet().removeIf(each -> each.getValue().tablespace().equals(tablespace) && !each.getKey().equals(uuid));
+    }
+
+    /** Forgets tablespaces that have been dropped. */
+    public void exist(Set<String> uuids) {
+        failures.keySet().retainAll(uuids);
     }
 
     /** When and why the log of the tablespace with this uuid failed, or null. */

@@ -549,6 +549,18 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         unapplied.end();
     }
 
+    /**
+     * Ends this log, since its tablespace was dropped and another one has its name. HerdDB's activator goes by the name: it would keep the
+     * old tablespace in place of the new one. It stops one whose log has failed, and boots what the record names.
+     */
+    public void replaced(String by) {
+        LOGGER.log(Level.WARNING, "tablespace {0} ({1}) was dropped, and another one has its name ({2}): this node stops it",
+                new Object[]{tableSpaceName, tableSpaceUuid, by});
+        failureTold = true; // it is none
+        HerdInternals.fail(this);
+        unapplied.end();
+    }
+
     private void rollWhenFull() {
         if (!isFull()) {
             return;

@@ -10,10 +10,18 @@ import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
 import java.time.Clock;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.apache.bookkeeper.client.api.DigestType;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /** Makes a {@link NodeCommitLog} for each tablespace, with the sizes and periods of the server's configuration. */
 public class NodeCommitLogManager extends BookkeeperCommitLogManager {
+
+    private static final Logger LOGGER = Logger.getLogger(NodeCommitLogManager.class.getName());
+    private static final long FENCE_SECONDS = 10;
 
     private final ZookeeperMetadataStorageManager metadata;
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
@@ -83,8 +91,31 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     /** Tells the log of a tablespace that runs here whom its record names as the leader; a record that was read from ZooKeeper. */
     public void recordRead(TableSpace record) {
+        failures.exists(record.name, record.uuid);
         if (HerdInternals.log(this, record.uuid) instanceof NodeCommitLog own) {
             own.namedLeader(record.leaderId, (Integer) record.metadataStorageVersion);
+        }
+    }
+
+    /**
+     * Has nobody write the log of a dropped tablespace any more. Its leader, which may be another node, learns of the DROP later. It would
+     * acknowledge rows meanwhile, also to clients that mean a new tablespace of the same name.
+     */
+    public void fence(TableSpace dropped) {
+        try {
+            List<Long> ledgers = metadata.getActualLedgersList(dropped.uuid).getActiveLedgers();
+            for (long fenced = -1; !ledgers.isEmpty() && ledgers.get(ledgers.size() - 1) != fenced;) {
+                fenced = ledgers.get(ledgers.size() - 1);
+                getBookKeeper().newOpenLedgerOp().withLedgerId(fenced).withDigestType(DigestType.CRC32C)
+                        .withPassword(FollowerReader.LEDGER_PASSWORD).withRecovery(true).execute()
+                        .get(FENCE_SECONDS, TimeUnit.SECONDS).close();
+                ledgers = metadata.getActualLedgersList(dropped.uuid).getActiveLedgers();
+            }
+        } catch (InterruptedException stopping) {
+            Thread.currentThread().interrupt();
+        } catch (Exception error) {
+            LOGGER.log(Level.WARNING, "tablespace " + dropped.name + " is dropped, and its log could not be fenced: its leader "
+                    + dropped.leaderId + " may acknowledge rows until it learns of that", error);
         }
     }
 

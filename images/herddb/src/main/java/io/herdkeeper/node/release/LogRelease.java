@@ -10,6 +10,7 @@ import herddb.server.Server;
 import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLog.NotWritingException;
+import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.RetainedLog;
 import io.herdkeeper.node.release.ReleaseRule.Decision;
 import io.herdkeeper.node.release.ReleaseRule.Need;
@@ -18,6 +19,7 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -60,8 +62,12 @@ public final class LogRelease {
     }
 
     private void look() throws MetadataStorageManagerException, InterruptedException {
+        Set<String> uuids = new HashSet<>();
         for (String name : server.getMetadataStorageManager().listTableSpaces()) {
             TableSpace tablespace = server.getMetadataStorageManager().describeTableSpace(name);
+            if (tablespace != null) {
+                uuids.add(tablespace.uuid);
+            }
             if (tablespace == null || !tablespace.isNodeAssignedToTableSpace(server.getNodeId())) {
                 continue;
             }
@@ -74,6 +80,7 @@ public final class LogRelease {
                 LOGGER.log(Level.INFO, "tablespace {0}: no ledger is dropped now: {1}", new Object[]{name, error.toString()});
             }
         }
+        NodeCommitLogManager.of(server.getManager()).failures().exist(uuids);
     }
 
     private void publish(TableSpace tablespace) throws KeeperException, InterruptedException, IOException {

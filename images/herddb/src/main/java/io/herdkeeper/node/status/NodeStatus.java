@@ -115,7 +115,7 @@ public final class NodeStatus {
      */
     public List<TablespaceStatus> tablespaces() throws MetadataStorageManagerException {
         return List.copyOf(each((tablespace, manager) ->
-                manager != null || isAssigned(tablespace) ? status(tablespace, manager) : null).values());
+                manager != null || isAssigned(tablespace) ? status(tablespace, isOf(tablespace, manager) ? manager : null) : null).values());
     }
 
     /**
@@ -125,7 +125,8 @@ public final class NodeStatus {
      */
     public boolean settled() throws MetadataStorageManagerException {
         return !each((tablespace, manager) ->
-                isAssigned(tablespace) ? role(tablespace, manager) == wanted(tablespace) : manager == null).containsValue(false);
+                isAssigned(tablespace) ? isOf(tablespace, manager) && role(tablespace, manager) == wanted(tablespace) : manager == null)
+                .containsValue(false);
     }
 
     /**
@@ -150,7 +151,7 @@ public final class NodeStatus {
     /** @throws MetadataStorageManagerException when ZooKeeper can't be asked */
     public List<DisplacedLeadership> displacedLeaderships() throws MetadataStorageManagerException {
         List<DisplacedLeadership> found = new ArrayList<>(each((tablespace, manager) ->
-                leads(manager) && !manager.isClosed() && wanted(tablespace) != Role.LEADER
+                leads(manager) && !manager.isClosed() && (wanted(tablespace) != Role.LEADER || !isOf(tablespace, manager))
                         ? new DisplacedLeadership(tablespace.name, false) : null).values());
         for (String name : server.getManager().getLocalTableSpaces()) {
             TableSpaceManager manager = manager(name);
@@ -195,6 +196,11 @@ public final class NodeStatus {
 
     private boolean isAssigned(TableSpace tablespace) {
         return tablespace.isNodeAssignedToTableSpace(server.getNodeId());
+    }
+
+    /** Whether it runs this tablespace, and not one of the same name that was dropped. */
+    private static boolean isOf(TableSpace tablespace, TableSpaceManager manager) {
+        return manager != null && manager.getTableSpaceUUID().equals(tablespace.uuid);
     }
 
     private static boolean leads(TableSpaceManager manager) {
