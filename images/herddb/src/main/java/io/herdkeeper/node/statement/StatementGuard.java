@@ -10,12 +10,14 @@ import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.ExecutionPlan;
+import herddb.model.ForeignKeyDef;
 import herddb.model.NotLeaderException;
 import herddb.model.ScanResult;
 import herddb.model.Statement;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.StatementExecutionResult;
+import herddb.model.Table;
 import herddb.model.TableDoesNotExistException;
 import herddb.model.Transaction;
 import herddb.model.TransactionContext;
@@ -420,8 +422,12 @@ public final class StatementGuard extends DBManager {
             refuseIndex(tablespace, index.getIndexDefinition().table, transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
             refuseRename(tablespace, alter, transaction);
+        } else if (statement instanceof AlterTableStatement alter) {
+            refuseParents(tablespace, alter.getAddForeignKeys(), transaction);
         } else if (statement instanceof CreateTableStatement create) {
-            refuseName(tablespace, create.getTableDefinition().name);
+            Table table = create.getTableDefinition();
+            refuseName(tablespace, table.name);
+            refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);
         }
     }
 
@@ -434,6 +440,29 @@ public final class StatementGuard extends DBManager {
             throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
                     + " yet, and nothing was changed: a transaction is open on an earlier table " + table
                     + ", which was dropped; commit it or roll it back first");
+        }
+    }
+
+    /**
+     * HerdDB takes a table for a parent that a transaction has dropped, or that another one has made. Once it is gone, each INSERT of a child
+     * would fail and keep a lock of its table, of which no checkpoint could be written any more.
+     */
+    private static void refuseParents(TableSpaceManager tablespace, List<ForeignKeyDef> keys, TransactionContext transaction) {
+        Transaction own = tablespace.getTransaction(transaction.transactionId);
+        for (ForeignKeyDef key : keys) {
+            Table parent = tablespace.getAllTablesForPlanner().stream()
+                    .filter(table -> table.uuid.equals(key.parentTableId)).findAny().orElse(null);
+            if (parent == null) {
+                continue; // HerdDB says so
+            }
+            String refused = "the foreign key " + key.name + " is refused, and nothing was changed: a transaction ";
+            String open = " has not been committed; commit it or roll it back first";
+            if (tablespace.getTransactions().stream().anyMatch(each -> each.isTableDropped(parent.name))) {
+                throw new StatementExecutionException(refused + "that drops the table " + parent.name + open);
+            }
+            if (tablespace.getTableManager(parent.name).getCreatedInTransaction() > 0 && (own == null || !own.isNewTable(parent.name))) {
+                throw new StatementExecutionException(refused + "that makes the table " + parent.name + open);
+            }
         }
     }
 

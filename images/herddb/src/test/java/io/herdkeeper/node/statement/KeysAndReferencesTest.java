@@ -1,0 +1,99 @@
+package io.herdkeeper.node.statement;
+
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.model.StatementExecutionException;
+import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.time.Duration;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Foreign keys, on a leader. */
+class KeysAndReferencesTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+    /** HerdDB's own half an hour is for no test. */
+    private static final Duration LOCK_LIMIT = Duration.ofSeconds(10);
+
+    private static RunningNode leader;
+    private static int tables;
+
+    private String table;
+
+    @BeforeAll
+    static void start() throws Exception {
+        leader = RunningNode.start(Node.configuration("n0", BookKeeperForTests.running().newRoot(), BookKeeperForTests.running().newFolder())
+                .set(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds())
+                .set(ServerConfiguration.PROPERTY_READLOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds()), null);
+        leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+    }
+
+    /** A lock that was left behind keeps a node from stopping. */
+    @AfterAll
+    @Timeout(60)
+    static void stop() throws Exception {
+        leader.stop();
+    }
+
+    /** With rows (k, n) from (0, 0) to (4, 4). */
+    @BeforeEach
+    void makeATable() {
+        table = "t" + tables++;
+        execute(0, "CREATE TABLE " + table + " (k int primary key, n int)");
+        for (int i = 0; i < 5; i++) {
+            execute(0, "INSERT INTO " + table + "(k,n) VALUES(?,?)", i, i);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"CREATE TABLE %2$s (k int primary key, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES %1$s(k))",
+        "ALTER TABLE other%2$s ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES %1$s(k)"})
+    void aForeignKeyToATableThatATransactionDropsIsRefused(String statement) throws Exception {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE other" + child + " (k int primary key, n int)");
+        long dropping = Node.begin(leader.server(), "herd");
+        execute(dropping, "DROP TABLE " + table);
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0, statement.formatted(table, child)));
+        assertTrue(refusal.getMessage().contains("that drops the table " + table), refusal.getMessage());
+        rollBack(dropping);
+        execute(0, statement.formatted(table, child));
+        leader.manager("herd").checkpoint(true, false, false);
+    }
+
+    @Test
+    void aForeignKeyToATableThatAnotherTransactionMakesIsRefused() throws Exception {
+        String parent = "t" + tables++;
+        long making = Node.begin(leader.server(), "herd");
+        execute(making, "CREATE TABLE " + parent + " (k int primary key)");
+        String key = "(k int primary key, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES " + parent + "(k))";
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0, "CREATE TABLE c" + parent + key));
+        assertTrue(refusal.getMessage().contains("that makes the table " + parent), refusal.getMessage());
+        execute(making, "CREATE TABLE d" + parent + key);
+        commit(making);
+        execute(0, "CREATE TABLE c" + parent + key);
+    }
+
+    private static void commit(long transaction) {
+        if (transaction != 0) {
+            execute(0, "EXECUTE COMMITTRANSACTION 'herd'," + transaction);
+        }
+    }
+
+    private static void rollBack(long transaction) {
+        execute(0, "EXECUTE ROLLBACKTRANSACTION 'herd'," + transaction);
+    }
+
+    private static int execute(long transaction, String sql, Object... values) {
+        return Node.execute(leader.server(), transaction, sql, values) instanceof herddb.model.DMLStatementExecutionResult changed
+                ? changed.getUpdateCount() : 0;
+    }
+}
