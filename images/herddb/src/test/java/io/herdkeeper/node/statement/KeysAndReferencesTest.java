@@ -1,14 +1,19 @@
 package io.herdkeeper.node.statement;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import herddb.core.TableManager;
 import herddb.model.StatementExecutionException;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -17,7 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Foreign keys, on a leader. */
+/** UPDATEs of keys, and foreign keys, on a leader. */
 class KeysAndReferencesTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(60);
@@ -82,6 +87,37 @@ class KeysAndReferencesTest {
         execute(0, "CREATE TABLE c" + parent + key);
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void anUpdateOfAKeyToOneThatAnotherRowHasChangesNoRow(boolean inTransaction) throws Exception {
+        long transaction = inTransaction ? Node.begin(leader.server(), "herd") : 0;
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=2 WHERE k=1"));
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=9 WHERE k>2"));
+        execute(transaction, "UPDATE " + table + " SET k=9 WHERE k=1");
+        execute(transaction, "UPDATE " + table + " SET k=2 WHERE k=2");
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=9 WHERE k=3"));
+        commit(transaction);
+        assertEquals(List.of("0=0", "2=2", "3=3", "4=4", "9=1"), rows());
+    }
+
+    @Test
+    void anUpdateOfTheKeyOfACommittedRowInATransactionOnAUniqueIndexLosesNoRow() throws Exception {
+        execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        long transaction = Node.begin(leader.server(), "herd");
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class,
+                () -> execute(transaction, "UPDATE " + table + " SET k=9 WHERE k=1"));
+        assertTrue(refusal.getMessage().contains("outside of a transaction"), refusal.getMessage());
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=9,n=3 WHERE k=1"));
+        execute(transaction, "UPDATE " + table + " SET k=8,n=8 WHERE k=2");
+        execute(transaction, "INSERT INTO " + table + "(k,n) VALUES(10,10)");
+        execute(transaction, "UPDATE " + table + " SET k=11,n=11 WHERE k=10");
+        commit(transaction);
+        execute(0, "UPDATE " + table + " SET k=9 WHERE k=1");
+        assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + table + " SET k=12,n=3 WHERE k=4"));
+        assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + table + " SET k=k+20,n=20 WHERE k<5"));
+        assertEquals(List.of("0=0", "11=11", "3=3", "4=4", "8=8", "9=1"), rows());
+    }
+
     private static void commit(long transaction) {
         if (transaction != 0) {
             execute(0, "EXECUTE COMMITTRANSACTION 'herd'," + transaction);
@@ -95,5 +131,15 @@ class KeysAndReferencesTest {
     private static int execute(long transaction, String sql, Object... values) {
         return Node.execute(leader.server(), transaction, sql, values) instanceof herddb.model.DMLStatementExecutionResult changed
                 ? changed.getUpdateCount() : 0;
+    }
+
+    private List<String> rows() {
+        TreeSet<String> rows = new TreeSet<>();
+        TableManager manager = (TableManager) leader.manager("herd").getTableManager(table);
+        manager.scanForIndexRebuild(row -> {
+            Map<String, Object> values = row.toBean(manager.getTable());
+            rows.add(values.get("k") + "=" + values.get("n"));
+        });
+        return List.copyOf(rows);
     }
 }
