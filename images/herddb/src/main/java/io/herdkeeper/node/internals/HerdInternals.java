@@ -268,18 +268,22 @@ public final class HerdInternals {
     }
 
     /**
-     * Releases the values that an ended transaction has locked in unique indexes that another transaction makes, or has made and rolled
-     * back. HerdDB keeps these locks for ever.
+     * Releases the values that an ending transaction has locked in unique indexes that another transaction makes, or has made and rolled
+     * back. HerdDB keeps these locks for ever, unless the other one commits the index just before this one is applied.
+     *
+     * @return to be called once the end is applied; it throws nothing, since the end counts
      */
-    public static void letGoOfIndexes(TableSpaceManager tablespace, Transaction ended) {
-        Map<?, ?> indexes = (Map<?, ?>) get(INDEXES, tablespace);
-        for (String name : List.copyOf(ended.locks.keySet())) {
-            if (indexes.get(name) instanceof AbstractIndexManager index && index.isUnique() && !index.isAvailable()
-                    && index.getCreatedInTransaction() != ended.transactionId) {
-                ended.releaseLocksOnTable(name, index.getLockManager());
-                ended.locks.remove(name);
+    public static Runnable lettingGoOfIndexes(TableSpaceManager tablespace, Transaction ending) {
+        List<AbstractIndexManager> hidden = ((Map<?, ?>) get(INDEXES, tablespace)).values().stream().map(AbstractIndexManager.class::cast)
+                .filter(index -> index.isUnique() && !index.isAvailable() && index.getCreatedInTransaction() != ending.transactionId).toList();
+        return () -> hidden.forEach(index -> {
+            try {
+                ending.releaseLocksOnTable(index.getIndexName(), index.getLockManager());
+                ending.locks.remove(index.getIndexName());
+            } catch (RuntimeException error) {
+                LOGGER.log(Level.INFO, "no lock of index " + index.getIndexName() + " was left to be released", error);
             }
-        }
+        });
     }
 
     /** The counters of the next keys, by the names of the tables with auto-increment. */

@@ -303,11 +303,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     @Override
     public CommitLogResult log(LogEntry edit, boolean sync) {
         Transaction ending = ending(edit);
+        Runnable letGo = ending == null ? () -> { } : HerdInternals.lettingGoOfIndexes(tablespace, ending);
         Runnable over = () -> {
             unapplied.over(edit);
-            if (ending != null) {
-                HerdInternals.letGoOfIndexes(tablespace, ending);
-            }
+            letGo.run();
         };
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
