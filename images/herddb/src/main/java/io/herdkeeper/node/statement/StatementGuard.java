@@ -9,6 +9,9 @@ import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
+import herddb.model.DMLStatementExecutionResult;
+import herddb.model.DataScanner;
+import herddb.model.DataScannerException;
 import herddb.model.ExecutionPlan;
 import herddb.model.ForeignKeyDef;
 import herddb.model.NotLeaderException;
@@ -314,8 +317,17 @@ public final class StatementGuard extends DBManager {
     @Override
     public StatementExecutionResult executeSimpleStatement(String tablespace, String query, List<Object> parameters, int maxRows,
             boolean keepReadLocks, TransactionContext transaction, StatementEvaluationContext context) {
-        return Turns.within(turn(tablespace, transaction),
-                () -> super.executeSimpleStatement(tablespace, query, parameters, maxRows, keepReadLocks, transaction, context));
+        Cascade cascade = Cascade.of(tablespace, query, parameters);
+        if (cascade != null && transaction.transactionId <= 0 && cascade.comesBack(getTableSpaceManager(tablespace))) {
+            try (DataScanner rows = executeSimpleQuery(tablespace, cascade.query(), parameters, 1, false, transaction, null)) {
+                cascade.refuseWithoutTransaction(rows.hasNext());
+            } catch (DataScannerException error) {
+                throw new StatementExecutionException(error);
+            }
+            return new DMLStatementExecutionResult(transaction.transactionId, 0, null, null);
+        }
+        return Cascade.within(cascade, () -> Turns.within(turn(tablespace, transaction),
+                () -> super.executeSimpleStatement(tablespace, query, parameters, maxRows, keepReadLocks, transaction, context)));
     }
 
     private static String turn(String tablespace, TransactionContext transaction) {

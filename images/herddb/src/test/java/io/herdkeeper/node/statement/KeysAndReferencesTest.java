@@ -118,6 +118,64 @@ class KeysAndReferencesTest {
         assertEquals(List.of("0=0", "11=11", "3=3", "4=4", "8=8", "9=1"), rows());
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"CASCADE", "SET NULL"})
+    void aRowWhoseChildrenAreInItsOwnTableIsDeletedInATransactionAndRefusedAtOnceOutside(String action) throws Exception {
+        refersToItself("ON DELETE " + action);
+        execute(0, "INSERT INTO " + table + "(k,n) VALUES(1,null),(2,1),(3,2)");
+        long begun = System.nanoTime();
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, "DELETE FROM " + table + " WHERE k=2"));
+        assertTrue(refusal.getMessage().contains("in a transaction"), refusal.getMessage());
+        assertTrue(System.nanoTime() - begun < LOCK_LIMIT.toNanos());
+        assertEquals(List.of("1=null", "2=1", "3=2"), rows());
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=3"));
+        execute(0, "INSERT INTO " + table + "(k,n) VALUES(3,2)");
+        long transaction = Node.begin(leader.server(), "herd");
+        execute(transaction, "DELETE FROM " + table + " WHERE k=2");
+        commit(transaction);
+        assertEquals(action.equals("CASCADE") ? List.of("1=null") : List.of("1=null", "3=null"), rows());
+    }
+
+    @Test
+    void rowsThatReferToEachOtherInACircleAreRefusedAndTheLeaderGoesOn() throws Exception {
+        refersToItself("ON DELETE CASCADE");
+        execute(0, "INSERT INTO " + table + "(k,n) VALUES(1,null),(2,1),(3,2)");
+        execute(0, "UPDATE " + table + " SET n=3 WHERE k=3");
+        long transaction = Node.begin(leader.server(), "herd");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(transaction, "DELETE FROM " + table + " WHERE k=3"));
+        assertTrue(refusal.getMessage().contains("circle"), refusal.getMessage());
+        execute(transaction, "INSERT INTO " + table + "(k,n) VALUES(4,2)");
+        commit(transaction);
+        execute(0, "ALTER TABLE " + table + " DROP CONSTRAINT f");
+        execute(0, "DELETE FROM " + table + " WHERE k=3");
+        assertEquals(List.of("1=null", "2=1", "4=2"), rows());
+    }
+
+    @Test
+    void aRowBelowManyLevelsOfReferencesIsRefusedAndTheLeaderGoesOn() throws Exception {
+        refersToItself("ON DELETE CASCADE");
+        execute(0, "INSERT INTO " + table + "(k,n) VALUES(0,null)");
+        for (int i = 1; i < 60; i++) {
+            execute(0, "INSERT INTO " + table + "(k,n) VALUES(?,?)", i, i - 1);
+        }
+        long transaction = Node.begin(leader.server(), "herd");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(transaction, "DELETE FROM " + table + " WHERE k=0"));
+        assertTrue(refusal.getMessage().contains("levels"), refusal.getMessage());
+        execute(transaction, "DELETE FROM " + table + " WHERE k=30");
+        execute(transaction, "DELETE FROM " + table + " WHERE k=0");
+        commit(transaction);
+        assertEquals(List.of(), rows());
+    }
+
+    /** Instead of its rows it has none, and a reference to itself. */
+    private void refersToItself(String action) {
+        execute(0, "DELETE FROM " + table);
+        execute(0, "ALTER TABLE " + table + " ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k) " + action);
+    }
+
     private static void commit(long transaction) {
         if (transaction != 0) {
             execute(0, "EXECUTE COMMITTRANSACTION 'herd'," + transaction);
