@@ -146,6 +146,7 @@ final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
         private void letGo() {
             if (!taken) {
                 taken = true;
+                over.run();
                 letGo.accept(super.join());
             }
         }

@@ -13,6 +13,7 @@ import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Transaction;
+import herddb.model.UniqueIndexContraintViolationException;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -78,6 +79,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private final LogContinuity continuity;
     private final TransactionEnds ends = new TransactionEnds();
     private final Unapplied unapplied = new Unapplied();
+    private final UniqueValues values = new UniqueValues();
     private final AtomicLong definitions = new AtomicLong();
     /** How many of HerdDB's entries were written that are neither in its last sequence number nor known to have failed. */
     private final AtomicLong unanswered = new AtomicLong();
@@ -302,11 +304,21 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     @Override
     public CommitLogResult log(LogEntry edit, boolean sync) {
+        Runnable taken;
+        try {
+            taken = values.take(edit, tablespace);
+        } catch (UniqueIndexContraintViolationException refusal) {
+            return refused(refusal);
+        }
         Transaction ending = ending(edit);
         Runnable letGo = ending == null ? () -> { } : HerdInternals.lettingGoOfIndexes(tablespace, ending);
         Runnable over = () -> {
             unapplied.over(edit);
             letGo.run();
+            taken.run();
+            if (ending != null) {
+                values.forgetEnded(tablespace);
+            }
         };
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
@@ -519,7 +531,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     private static CommitLogResult refused(String why) {
-        return new CommitLogResult(CompletableFuture.failedFuture(new LogNotAvailableException(why)), false, true);
+        return refused(new LogNotAvailableException(why));
+    }
+
+    private static CommitLogResult refused(Exception why) {
+        return new CommitLogResult(CompletableFuture.failedFuture(why), false, true);
     }
 
     /** How many rows of statements with several this thread has written, as it counts them. */

@@ -14,6 +14,7 @@ import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.TableDoesNotExistException;
 import herddb.model.TransactionContext;
+import herddb.model.UniqueIndexContraintViolationException;
 import herddb.model.commands.DropTableStatement;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
@@ -276,6 +277,71 @@ class RefusedStatementsTest {
         refused(inTransaction, "UPDATE " + app + "." + table + " SET n=n*2 WHERE k>=1");
         assertEquals(IntStream.range(0, 10).mapToObj(k -> k + "=" + k).sorted().toList(), rows(leader, table));
         assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "INSERT INTO %s(k,n) VALUES(200,200),(201,200)", "INSERT INTO %s(k,n) VALUES(101,100)", "UPSERT INTO %s(k,n) VALUES(3,100)",
+        "UPDATE %s SET n=100 WHERE k=3", "UPDATE %s SET n=200 WHERE k>=3", "UPDATE %s SET n=99 WHERE k=100",
+        "UPDATE %s SET k=101, n=99 WHERE k=100"})
+    void aTransactionGivesNoValueOfAUniqueIndexToTwoRows(String statement) throws Exception {
+        String table = tableOfTen();
+        execute(0, "CREATE UNIQUE INDEX u" + table + " ON " + app + "." + table + "(n)");
+        long open = Node.begin(leader.server(), app);
+        execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(100,100)");
+        execute(open, "UPDATE " + app + "." + table + " SET n=99 WHERE k=1");
+        assertThrows(UniqueIndexContraintViolationException.class, () -> execute(open, statement.formatted(app + "." + table)));
+        execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(300,300)");
+        end(open);
+        List<String> values = rows(leader, table).stream().map(row -> row.substring(row.indexOf('='))).toList();
+        assertTrue(values.contains("=99") && values.contains("=300"), values.toString());
+        assertEquals(values.stream().distinct().toList(), values);
+        assertSameRows(table);
+    }
+
+    @Test
+    void aTransactionGivesAValueOfAUniqueIndexToAnotherRowOnceItIsFree() throws Exception {
+        String table = tableOfTen();
+        String named = app + "." + table;
+        execute(0, "CREATE UNIQUE INDEX u" + table + " ON " + named + "(n)");
+        long open = Node.begin(leader.server(), app);
+        execute(open, "INSERT INTO " + named + "(k,n) VALUES(100,100)");
+        execute(open, "DELETE FROM " + named + " WHERE k=100");
+        execute(open, "INSERT INTO " + named + "(k,n) VALUES(101,100)");
+        execute(open, "UPDATE " + named + " SET n=101 WHERE k=101");
+        execute(open, "UPDATE " + named + " SET n=100 WHERE k=1");
+        execute(open, "UPDATE " + named + " SET n=100 WHERE k=1");
+        execute(open, "UPDATE " + named + " SET k=102 WHERE k=101");
+        assertThrows(UniqueIndexContraintViolationException.class, () -> execute(open, "UPDATE " + named + " SET n=200 WHERE k>=3"));
+        execute(open, "UPDATE " + named + " SET n=200 WHERE k=9");
+        long other = Node.begin(leader.server(), app);
+        execute(other, "UPDATE " + named + " SET n=50 WHERE k=2");
+        assertThrows(StatementExecutionException.class, () -> execute(open, "UPDATE " + named + " SET n=k+300 WHERE k<=2"));
+        execute(open, "UPDATE " + named + " SET n=300 WHERE k=8");
+        // HerdDB's own rule: the value of a committed row is free after the COMMIT.
+        assertThrows(UniqueIndexContraintViolationException.class, () -> execute(open, "UPDATE " + named + " SET n=1 WHERE k=7"));
+        end(other);
+        end(open);
+        assertEquals(List.of("0=0", "102=101", "1=100", "2=50", "3=3", "4=4", "5=5", "6=6", "7=7", "8=300", "9=200"), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @Test
+    void aRowThatAForeignKeyChangesIsComparedByAUniqueIndexThatItsTransactionMadeAfterIt() throws Exception {
+        String parent = tableOfTen();
+        String child = app + "." + parent + "c";
+        long open = Node.begin(leader.server(), app);
+        execute(0, "CREATE TABLE " + child + "(k int primary key, n int, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES "
+                + app + "." + parent + "(k) ON DELETE SET NULL)");
+        execute(open, "INSERT INTO " + child + "(k,n,p) VALUES(1,1,null),(2,1,2),(3,2,3)");
+        execute(open, "CREATE UNIQUE INDEX u" + parent + " ON " + child + "(n,p)");
+        assertThrows(UniqueIndexContraintViolationException.class, () -> execute(open, "INSERT INTO " + child + "(k,n) VALUES(4,1)"));
+        assertThrows(StatementExecutionException.class, () -> execute(open, "DELETE FROM " + app + "." + parent + " WHERE k=2"));
+        assertEquals(1, execute(open, "DELETE FROM " + app + "." + parent + " WHERE k=3"));
+        end(open);
+        assertEquals(List.of("1=1", "2=1", "3=2"), rows(leader, parent + "c"));
+        assertSameRows(parent + "c");
+        assertSameRows(parent);
     }
 
     @ParameterizedTest
