@@ -14,6 +14,7 @@ import herddb.model.DataScanner;
 import herddb.model.DataScannerException;
 import herddb.model.ExecutionPlan;
 import herddb.model.ForeignKeyDef;
+import herddb.model.Index;
 import herddb.model.NotLeaderException;
 import herddb.model.ScanResult;
 import herddb.model.Statement;
@@ -431,7 +432,7 @@ public final class StatementGuard extends DBManager {
         if (statement instanceof TruncateTableStatement truncate) {
             refuseTruncate(tablespace, truncate.getTable());
         } else if (statement instanceof CreateIndexStatement index) {
-            refuseIndex(tablespace, index.getIndexDefinition().table, transaction);
+            refuseIndex(tablespace, index.getIndexDefinition(), transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
             refuseRename(tablespace, alter, transaction);
         } else if (statement instanceof AlterTableStatement alter) {
@@ -484,7 +485,8 @@ public final class StatementGuard extends DBManager {
      * <p>An index on a table that its own transaction has dropped would outlive it, without its files. The next table of that name would get
      * it, and no node could write a checkpoint of that table.
      */
-    private static void refuseIndex(TableSpaceManager tablespace, String table, TransactionContext transaction) {
+    private static void refuseIndex(TableSpaceManager tablespace, Index index, TransactionContext transaction) {
+        String table = index.table;
         Transaction own = tablespace.getTransaction(transaction.transactionId);
         if (tablespace.getTableManager(table) == null || own != null && own.isTableDropped(table)) {
             throw new TableDoesNotExistException("no table " + table + " in tablespace " + tablespace.getTableSpaceName()
@@ -494,10 +496,16 @@ public final class StatementGuard extends DBManager {
         if (isInATransaction(tablespace, table, transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }
-        if (locksCommittedRows(own, table)) {
+        if (index.unique ? locksValues(own, table) : locksCommittedRows(own, table)) {
             throw new StatementExecutionException(
                     refused + "this transaction has locked rows of it; create the index before them, or after its COMMIT");
         }
+    }
+
+    /** Nobody holds the values of these rows in the new index, so another transaction could commit one of them, too. */
+    private static boolean locksValues(Transaction own, String table) {
+        Map<?, ?> locked = own == null || own.isNewTable(table) ? null : own.locks.get(table);
+        return locked != null && !locked.isEmpty();
     }
 
     /** By an UPDATE, or an INSERT that met a row. HerdDB reads for an index without the transaction, so it would wait for its own lock. */

@@ -331,7 +331,7 @@ class RefusedStatementsTest {
         String parent = tableOfTen();
         String child = app + "." + parent + "c";
         long open = Node.begin(leader.server(), app);
-        execute(0, "CREATE TABLE " + child + "(k int primary key, n int, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES "
+        execute(open, "CREATE TABLE " + child + "(k int primary key, n int, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES "
                 + app + "." + parent + "(k) ON DELETE SET NULL)");
         execute(open, "INSERT INTO " + child + "(k,n,p) VALUES(1,1,null),(2,1,2),(3,2,3)");
         execute(open, "CREATE UNIQUE INDEX u" + parent + " ON " + child + "(n,p)");

@@ -9,6 +9,7 @@ import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DuplicatePrimaryKeyException;
+import herddb.model.StatementExecutionException;
 import herddb.model.UniqueIndexContraintViolationException;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.internals.HerdInternals;
@@ -86,6 +87,18 @@ class UniqueValuesTest {
     static void stop() throws Exception {
         follower.stop();
         leader.stop();
+    }
+
+    @Test
+    void aTransactionMakesNoUniqueIndexBehindItsRowsWhoseValuesAnotherOneCouldGet() throws Exception {
+        long open = begin();
+        insert(open, 100, 100, 100);
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> makeIndex(open, "n"));
+        assertTrue(refusal.getMessage().contains("create the index before them, or after its COMMIT"), refusal.getMessage());
+        insert(0, 101, 100, 101);
+        end(open, true);
+        assertEquals(12, rows(leader).size());
+        assertSameRows();
     }
 
     @Test
