@@ -39,6 +39,14 @@ def test_a_refused_row_must_not_be_there() -> None:
     assert _kinds(promises, _there(1)) == [Kind.UNDEAD]
 
 
+def test_a_value_of_a_unique_index_belongs_to_one_row() -> None:
+    def values(*given: int | None) -> Contents:
+        return Contents.of({"p": [{"k": tag, "v": tag, "u": value} for tag, value in enumerate(given)]})
+
+    assert _kinds(Promises(), values(1, 2, None, None)) == []
+    assert _kinds(Promises(), values(1, 2, 1)) == [Kind.TWICE]
+
+
 def test_rows_of_a_refused_insert_of_several_may_be_there_up_to_the_bad_one() -> None:
     promises = Promises()
     promises.refused(Sql(OUTSIDE, "INSERT", (), "w", (1, 2), adds=True), "DuplicateKey")

@@ -172,3 +172,8 @@ def value(chance: Random, kind: ColumnType) -> Value:
 def key(chance: Random, kind: ColumnType) -> Value:
     """One of the few key values of this type."""
     return chance.choice(_KEYS[kind])
+
+
+def few(chance: Random, kind: ColumnType) -> Value:
+    """A value that other rows may have, too: a key's where there are keys of this type."""
+    return key(chance, kind) if kind in _KEYS else value(chance, kind)

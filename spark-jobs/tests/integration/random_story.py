@@ -348,8 +348,8 @@ class Story:
             return self._key(table, column)
         if self._chance.random() < (0.15 if column.nullable else 0.02):
             return None
-        if column.name.startswith("f"):
-            return definitions.key(self._chance, column.type)
+        if column.name.startswith("f") or (column.name in table.unique and self._chance.random() < 0.7):
+            return definitions.few(self._chance, column.type)
         return definitions.value(self._chance, column.type)
 
     def _key(self, table: SeenTable, column: SeenColumn) -> Value:
@@ -491,22 +491,23 @@ class Story:
 
     def _create_index(self, slot: int | None) -> None:
         """HerdDB creates a unique index over equal rows, and over nulls. A DELETE of a row with such a null is logged, then fails, and
-        leaves the row. No restore can load such rows, so stories avoid them."""
+        leaves the row. No restore can load such rows, so stories avoid them. Behind rows of its own transaction it is refused."""
         table = self._table(slot)
         if table is None or not table.others:
             return
         columns = self._chance.sample(table.others, self._chance.randint(1, min(2, len(table.others))))
         form = self._chance.choice(("", "UNIQUE ", "HASH ", "BRIN "))
-        if form == "UNIQUE " and not self._is_unique(table, [column.name for column in columns]):
+        if form == "UNIQUE " and not self._is_unique(slot, table, [column.name for column in columns]):
             form = ""
         kind = Kind.CREATE_UNIQUE_INDEX if form == "UNIQUE " else Kind.CREATE_INDEX
         names = ", ".join(f"`{column.name}`" for column in columns)
         index = f"i{self._chance.randint(0, 5)}"
         self._define(slot, _Statement(kind, table.name, f"CREATE {form}INDEX `{index}` ON `{table.name}` ({names})"))
 
-    def _is_unique(self, table: SeenTable, columns: Sequence[str]) -> bool:
-        """Whether the table's rows certainly have distinct values without nulls in these columns."""
-        if table.name not in {one.name for one in self.tables} or any(one.has(table.name) for one in self._open.values()):
+    def _is_unique(self, slot: int | None, table: SeenTable, columns: Sequence[str]) -> bool:
+        """Whether the table's committed rows have distinct values without nulls in these columns, and no other transaction changed any."""
+        others = [one for number, one in self._open.items() if number != slot]
+        if table.name not in {one.name for one in self.tables} or any(one.has(table.name) for one in others):
             return False
         rows = [[row[name] for name in columns] for row in self._connection.query(f"SELECT * FROM `{table.name}`")]
         return all(value is not None for row in rows for value in row) and len({repr(row) for row in rows}) == len(rows)

@@ -203,7 +203,20 @@ def _require_agreement(database: Database, connection: Connection, tablespace: s
     for table, rows in zip(tables, folded.rows, strict=True):
         returned = sql_rows(table, connection.stream(f"SELECT * FROM `{table.name}`", moment=int))
         assert _counted(rows) == _counted(returned), f"rows of {table.name}"
+    _require_distinct_values(connection)
     return folded
+
+
+def _require_distinct_values(connection: Connection) -> None:
+    """Checks that no two rows have one value of a unique index, nulls apart."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for row in connection.query("SELECT * FROM sysindexcolumns"):
+        if row["unique"] and row["index_type"] != "pk":
+            columns.setdefault((str(row["table_name"]), str(row["index_name"])), []).append(str(row["column_name"]))
+    for (table, index), names in columns.items():
+        rows = [[row[name] for name in names] for row in connection.query(f"SELECT * FROM `{table}`")]
+        values = Counter(repr(row) for row in rows if None not in row)
+        assert [value for value, number in values.items() if number > 1] == [], f"rows of {table} by its unique index {index}"
 
 
 def _facts(folded: FoldedLog) -> Any:

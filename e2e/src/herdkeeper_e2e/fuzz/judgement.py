@@ -24,6 +24,7 @@ class Kind(StrEnum):
     CHANGED_BY_REFUSAL = "a refused statement changed what SQL shows"
     CHANGED_BY_MOVE = "the next leader shows other rows"
     COPY_DIFFERS = "a follower holds other rows than its leader"
+    TWICE = "two rows have one value of a unique index"
     LOG_DIFFERS = "the log folds to other rows than SQL shows"
     GIVEN_TWICE = "a key of an auto-increment would be given again"
     NO_FOLLOWER = "a follower does not follow"
@@ -47,17 +48,21 @@ class Violation:
 
 @dataclass(frozen=True)
 class Contents:
-    """A tablespace as SQL shows it outside of transactions: its tables' rows, as texts."""
+    """A tablespace as SQL shows it outside of transactions: its tables' rows, as texts. `twice`: values of a unique index that several rows
+    have."""
 
     tables: Mapping[str, Counter[str]]
     tags: frozenset[int]
+    twice: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, tables: Mapping[str, Iterable[Mapping[str, Value]]]) -> Contents:
         """Returns the contents of each table's rows, as a SELECT returns them."""
         rows = {name: [dict(row) for row in found] for name, found in tables.items()}
         tags = frozenset(int(str(row["v"])) for found in rows.values() for row in found if row.get("v") is not None)
-        return cls({name: Counter(repr(sorted(row.items())) for row in found) for name, found in rows.items()}, tags)
+        unique = Counter(str(row["u"]) for row in rows.get("p", ()) if row.get("u") is not None)
+        twice = frozenset(value for value, number in unique.items() if number > 1)
+        return cls({name: Counter(repr(sorted(row.items())) for row in found) for name, found in rows.items()}, tags, twice)
 
 
 def differences(expected: Mapping[str, Counter[str]], found: Mapping[str, Counter[str]]) -> str:
@@ -161,6 +166,8 @@ class Promises:
         undead = [(tag, why) for tag, why in self.broken.items() if tag in contents.tags]
         if undead:
             yield Violation(Kind.UNDEAD, where, f"{len(undead)} tags, of them {undead[0][0]}: {undead[0][1]}")
+        if contents.twice:
+            yield Violation(Kind.TWICE, where, f"{_shown(contents.twice)} in p")
 
 
 _FENCED = re.compile(r"this server was fenced for tablespace (\S+) ")
