@@ -31,6 +31,7 @@ import herddb.utils.DataAccessor;
 import herddb.utils.IllegalDataAccessException;
 import herddb.utils.Wrapper;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -142,19 +143,38 @@ public final class ReplaceOp implements PlannerOp {
         Set<Value> freed = new HashSet<>();
         Set<Value> taken = new HashSet<>();
         for (AbstractIndexManager index : indexes == null ? List.<AbstractIndexManager>of() : indexes.values()) {
+            if (!index.isUnique()) {
+                continue;
+            }
+            Map<Bytes, Bytes> open = keysOfOpenRows(manager.getTransaction(transaction.transactionId), index, table);
             for (Change change : changes) {
-                Bytes value = value(change.after, index, table);
-                if (!index.isUnique() || value == null) {
+                Bytes before = value(change.before, index, table);
+                Bytes after = value(change.after, index, table);
+                open.remove(before, change.before.key);
+                if (after == null) {
                     continue;
                 }
-                freed.add(new Value(index.getIndexName(), value(change.before, index, table)));
-                boolean isFree = taken.add(new Value(index.getIndexName(), value)) && (inTransaction ? !index.valueAlreadyMapped(value, null)
-                        : freed.contains(new Value(index.getIndexName(), value)) || !index.valueAlreadyMapped(value, change.before.key));
+                Value value = new Value(index.getIndexName(), after);
+                freed.add(new Value(index.getIndexName(), before));
+                boolean isFree = taken.add(value) && !open.containsKey(after) && (inTransaction ? !index.valueAlreadyMapped(after, null)
+                        : freed.contains(value) || !index.valueAlreadyMapped(after, change.before.key));
                 if (!isFree) {
-                    throw new UniqueIndexContraintViolationException(index.getIndexName(), value, refusal(index, value, change, inTransaction));
+                    throw new UniqueIndexContraintViolationException(index.getIndexName(), after,
+                            refusal(index, after, change, inTransaction && !open.containsKey(after)));
                 }
             }
         }
+    }
+
+    /** The keys of the rows that the transaction has made or changed, by their values of an index. */
+    private static Map<Bytes, Bytes> keysOfOpenRows(Transaction open, AbstractIndexManager index, Table table) {
+        Map<Bytes, Bytes> keys = new HashMap<>();
+        if (open != null) {
+            for (Map<String, Map<Bytes, Record>> rows : List.of(open.newRecords, open.changedRecords)) {
+                rows.getOrDefault(table.name, Map.of()).values().forEach(row -> keys.put(value(row, index, table), row.key));
+            }
+        }
+        return keys;
     }
 
     private String refusal(AbstractIndexManager index, Bytes value, Change change, boolean inTransaction) {

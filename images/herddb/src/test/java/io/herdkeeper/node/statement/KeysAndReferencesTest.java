@@ -118,6 +118,21 @@ class KeysAndReferencesTest {
         assertEquals(List.of("0=0", "11=11", "3=3", "4=4", "8=8", "9=1"), rows());
     }
 
+    @Test
+    void anUpdateOfAKeyToAValueThatAnotherRowOfItsTransactionHasChangesNoRow() throws Exception {
+        execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        long transaction = Node.begin(leader.server(), "herd");
+        execute(transaction, "INSERT INTO " + table + "(k,n) VALUES(10,10),(11,11)");
+        execute(transaction, "UPDATE " + table + " SET n=7 WHERE k=4");
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=12,n=11 WHERE k=10"));
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=12,n=7 WHERE k=10"));
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=31-k,n=21-n WHERE k>9"));
+        execute(transaction, "DELETE FROM " + table + " WHERE k=11");
+        execute(transaction, "UPDATE " + table + " SET k=12,n=11 WHERE k=10");
+        commit(transaction);
+        assertEquals(List.of("0=0", "12=11", "1=1", "2=2", "3=3", "4=7"), rows());
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"CASCADE", "SET NULL"})
     void aRowWhoseChildrenAreInItsOwnTableIsDeletedInATransactionAndRefusedAtOnceOutside(String action) throws Exception {
