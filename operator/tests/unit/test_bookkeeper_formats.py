@@ -62,6 +62,14 @@ def test_what_version_1_cannot_say_is_read_from_2_and_3(version: int) -> None:
     assert metadata.creation_time_ms == 1700000000123
 
 
+def test_a_password_of_any_bytes_is_read_and_not_shown_with_the_rest() -> None:
+    """A log's ledgers have random ones."""
+    password = bytes([0, 10, 34, 92, 127, 128, 200, 254, 255, 13])
+    metadata = decode_ledger_metadata(7, METADATA[3, LedgerState.OPEN].replace('her"d\ndèb'.encode(), password))
+    assert metadata.password == password
+    assert repr(password)[2:-1] not in repr(metadata)
+
+
 def test_version_1_leaves_the_digest_type_open() -> None:
     assert decode_ledger_metadata(7, METADATA[1, LedgerState.OPEN]).digest_type is None
 

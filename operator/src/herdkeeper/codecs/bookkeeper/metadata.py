@@ -7,6 +7,7 @@ type: its default is a setting of the reader, so it is None here. Source: Ledger
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -70,7 +71,7 @@ class LedgerMetadata:
     """Ordered by first entry."""
     digest_type: DigestType | None = None
     """None if the metadata lacks it: the writer's configuration decided."""
-    password: bytes = b""
+    password: bytes = dataclasses.field(default=b"", repr=False)
     custom_metadata: tuple[tuple[str, bytes], ...] = ()
     creation_time_ms: int | None = None
 

@@ -2,11 +2,11 @@ package io.herdkeeper.node.log;
 
 import herddb.log.CommitLog.FollowerContext;
 import io.herdkeeper.node.internals.HerdInternals;
-import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.List;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
@@ -22,8 +22,6 @@ import org.apache.bookkeeper.client.api.ReadHandle;
  * <p>It is used by the follower's thread only.
  */
 final class FollowerReader {
-
-    static final byte[] LEDGER_PASSWORD = "herddb".getBytes(StandardCharsets.UTF_8);
 
     private final BookKeeper bookKeeper;
     private final Supplier<List<Long>> ledgersOfTablespace;
@@ -56,7 +54,7 @@ final class FollowerReader {
             finished.close();
         }
         if (reader == null) {
-            reader = new LimitedReadHandle(openWithoutFencing(ledgerId), gate, end);
+            reader = new LimitedReadHandle(LedgersWithOwnPasswords.openWithoutFencing(bookKeeper, ledgerId), gate, end);
         }
         HerdInternals.reader(context, reader);
     }
@@ -64,9 +62,5 @@ final class FollowerReader {
     /** After a round: HerdDB may have dropped the reader without closing it; the context closes what it still has. */
     void keep(FollowerContext context) {
         HerdInternals.reader(context, reader);
-    }
-
-    private ReadHandle openWithoutFencing(long ledgerId) throws BKException, InterruptedException {
-        return bookKeeper.openLedgerNoRecovery(ledgerId, BookKeeper.DigestType.CRC32C, LEDGER_PASSWORD);
     }
 }

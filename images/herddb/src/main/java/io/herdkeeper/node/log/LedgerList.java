@@ -5,6 +5,8 @@ import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.FullRecoveryNeededException;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.TableSpace;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
@@ -90,6 +92,16 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
     /** The list for anybody but HerdDB's log itself, always as it is. */
     LedgersInfo asItIs(String tableSpaceUuid) {
         return lists.getActualLedgersList(tableSpaceUuid);
+    }
+
+    /** The ledgers of the tablespace that each database has from its first moment on; none before that has led. */
+    List<Long> ofDefaultTablespace() {
+        try {
+            TableSpace first = lists.describeTableSpace(TableSpace.DEFAULT);
+            return first == null ? List.of() : asItIs(first.uuid).getActiveLedgers();
+        } catch (MetadataStorageManagerException error) {
+            throw new LogNotAvailableException("the tablespace " + TableSpace.DEFAULT + " can't be read", error);
+        }
     }
 
     @Override

@@ -14,6 +14,7 @@ import java.util.stream.Stream;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BKException.BKNotEnoughBookiesException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.DigestType;
 import org.apache.bookkeeper.client.api.LedgerEntries;
@@ -33,7 +34,7 @@ import org.apache.bookkeeper.meta.LedgerManager;
 public final class LedgerRehearsal {
 
     private static final Logger LOGGER = Logger.getLogger(LedgerRehearsal.class.getName());
-    private static final byte[] PASSWORD = "herdkeeper".getBytes(StandardCharsets.UTF_8);
+    private static final byte[] PASSWORD = LedgersWithOwnPasswords.random();
     private static final String NOTE = "rehearsal-ledger";
     private static final String NUMBER_NOT_KNOWN = "";
     private static final Duration RANGE_TIMEOUT = Duration.ofSeconds(10);

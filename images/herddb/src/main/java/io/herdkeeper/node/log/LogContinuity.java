@@ -63,7 +63,7 @@ final class LogContinuity {
         if (last.ledgerId < 0) {
             return true;
         }
-        LedgerMetadata metadata = metadata(last.ledgerId);
+        LedgerMetadata metadata = metadata(bookKeeper, last.ledgerId);
         // A ledger that the retention has dropped can't be asked any more; it was finished when the reader left it.
         return metadata == null || metadata.isClosed() && metadata.getLastEntryId() == last.offset;
     }
@@ -71,7 +71,7 @@ final class LogContinuity {
     private boolean nothingBetween(LogSequenceNumber last, LogSequenceNumber next) {
         for (long ledgerId : ledgersOfTablespace.get()) {
             if (ledgerId > last.ledgerId && ledgerId < next.ledgerId) {
-                LedgerMetadata metadata = metadata(ledgerId);
+                LedgerMetadata metadata = metadata(bookKeeper, ledgerId);
                 if (metadata == null || !metadata.isClosed() || metadata.getLastEntryId() != EMPTY) {
                     return false;
                 }
@@ -81,7 +81,7 @@ final class LogContinuity {
     }
 
     /** The ledger's metadata, or null when the ledger is gone. */
-    private LedgerMetadata metadata(long ledgerId) {
+    static LedgerMetadata metadata(BookKeeper bookKeeper, long ledgerId) {
         try {
             return bookKeeper.getLedgerManager().readLedgerMetadata(ledgerId)
                     .get(METADATA_TIMEOUT_SECONDS, TimeUnit.SECONDS).getValue();

@@ -15,6 +15,9 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.Transaction;
 import herddb.model.UniqueIndexContraintViolationException;
 import io.herdkeeper.node.internals.HerdInternals;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -33,7 +36,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.client.BKException.BKClientClosedException;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.BKException;
+import org.apache.bookkeeper.client.api.LedgerMetadata;
 
 /**
  * HerdDB's log on BookKeeper, with the holes of its replication closed.
@@ -48,6 +54,7 @@ import org.apache.bookkeeper.client.api.BKException;
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
  * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own release is off.
+ * <li>The ledgers of a database that this program has founded have passwords of their own ({@link LedgersWithOwnPasswords}).
  * <li>A node with a barred replica never promotes itself ({@link PromotionBars}).
  * <li>A follower can be held after one entry ({@link #gate()}), pauses for a moment when there is nothing to read, and waits for nothing
  *     once its node is the assigned leader ({@link FollowerEnd}).
@@ -56,6 +63,9 @@ import org.apache.bookkeeper.client.api.BKException;
 public class NodeCommitLog extends BookkeeperCommitLog {
 
     private static final Logger LOGGER = Logger.getLogger(NodeCommitLog.class.getName());
+
+    /** What HerdDB gives each ledger as its password. */
+    private static final byte[] HERDDB_PASSWORD = "herddb".getBytes(StandardCharsets.UTF_8);
 
     /** HerdDB's followers poll without a pause: four idle ones took 43 % of a core, 7 % with this one. */
     private static final long IDLE_PAUSE_MILLIS = 20;
@@ -109,7 +119,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     private NodeCommitLog(LogIdentity identity, LedgerList list, NodeCommitLogManager manager) {
-        super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), list, manager.getBookKeeper(), manager);
+        super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), list,
+                new LedgersWithOwnPasswords(manager.getBookKeeper(), HERDDB_PASSWORD, () -> hasHerdDBsPassword(list, manager.getBookKeeper())),
+                manager);
         this.tableSpaceName = identity.tableSpaceName();
         this.tableSpaceUuid = identity.tableSpaceUuid();
         this.nodeId = identity.nodeId();
@@ -118,6 +130,16 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         Supplier<List<Long>> ledgers = () -> list.asItIs(identity.tableSpaceUuid()).getActiveLedgers();
         this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate, end);
         this.continuity = new LogContinuity(manager.getBookKeeper(), ledgers);
+    }
+
+    /** Whether the newest ledger of the default tablespace has HerdDB's password: an earlier version of this program has founded the database. */
+    private static boolean hasHerdDBsPassword(LedgerList list, BookKeeper client) {
+        List<Long> ledgers = list.ofDefaultTablespace();
+        if (ledgers.isEmpty()) {
+            return false;
+        }
+        LedgerMetadata newest = LogContinuity.metadata(client, Collections.max(ledgers));
+        return newest == null || Arrays.equals(newest.getPassword(), HERDDB_PASSWORD);
     }
 
     /** Whose log this is. */

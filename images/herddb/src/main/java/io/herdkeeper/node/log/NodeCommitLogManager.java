@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
-import org.apache.bookkeeper.client.api.DigestType;
+import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /** Makes a {@link NodeCommitLog} for each tablespace, with the sizes and periods of the server's configuration. */
@@ -106,9 +106,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
             List<Long> ledgers = metadata.getActualLedgersList(dropped.uuid).getActiveLedgers();
             for (long fenced = -1; !ledgers.isEmpty() && ledgers.get(ledgers.size() - 1) != fenced;) {
                 fenced = ledgers.get(ledgers.size() - 1);
-                getBookKeeper().newOpenLedgerOp().withLedgerId(fenced).withDigestType(DigestType.CRC32C)
-                        .withPassword(FollowerReader.LEDGER_PASSWORD).withRecovery(true).execute()
-                        .get(FENCE_SECONDS, TimeUnit.SECONDS).close();
+                LedgersWithOwnPasswords.fence(getBookKeeper(), fenced).get(FENCE_SECONDS, TimeUnit.SECONDS).close();
                 ledgers = metadata.getActualLedgersList(dropped.uuid).getActiveLedgers();
             }
         } catch (InterruptedException stopping) {

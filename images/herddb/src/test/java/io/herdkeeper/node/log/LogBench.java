@@ -23,6 +23,7 @@ import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.proto.BookieClient;
 import org.apache.bookkeeper.proto.BookkeeperInternalCallbacks.WriteCallback;
 import org.apache.bookkeeper.stats.NullStatsLogger;
@@ -60,6 +61,34 @@ final class LogBench implements AutoCloseable {
 
     BookkeeperCommitLog open(String node) {
         return manager.createCommitLog(uuid, "app", node);
+    }
+
+    /** The same log by HerdDB's own program, as an earlier version of this one writes it. */
+    BookkeeperCommitLog openPlain(String node) {
+        return openPlain(uuid, "app", node);
+    }
+
+    /** Another tablespace's. */
+    BookkeeperCommitLog openPlain(String tableSpaceUuid, String name, String node) {
+        BookkeeperCommitLog log = new BookkeeperCommitLog(tableSpaceUuid, name, node, metadata, manager.getBookKeeper(), manager);
+        log.setMaxLedgerSizeBytes(1 << 30);
+        return log;
+    }
+
+    /** What is in the metadata of each of the log's ledgers. */
+    List<LedgerMetadata> ledgers() throws Exception {
+        List<LedgerMetadata> ledgers = new ArrayList<>();
+        for (long ledger : listed()) {
+            ledgers.add(manager.getBookKeeper().getLedgerManager().readLedgerMetadata(ledger).get().getValue());
+        }
+        return ledgers;
+    }
+
+    /** What the client of this log says to bookies, with the master keys that a test likes. */
+    BookieClient bookies() throws Exception {
+        Field field = BookKeeper.class.getDeclaredField("bookieClient");
+        field.setAccessible(true);
+        return (BookieClient) field.get(manager.getBookKeeper());
     }
 
     /** What a new leader does before it writes: fences and replays everything. Gives the rows that it replayed. */

@@ -9,14 +9,12 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.client.LedgerEntry;
 import org.apache.bookkeeper.client.LedgerHandle;
 
 /** Whether what was promised to clients holds. */
 final class Verdict {
-
-    private static final byte[] PASSWORD = "herddb".getBytes(StandardCharsets.UTF_8);
 
     private final Run run;
     private final List<Attempt> promises;
@@ -88,10 +86,10 @@ final class Verdict {
 
     private Map<Integer, Place> places() throws Exception {
         Map<Integer, Place> places = new HashMap<>();
-        BookKeeper client = Bookies.running().client();
+        BookKeeperAdmin client = new BookKeeperAdmin(Bookies.running().client());
         List<Long> list = run.operator().getActualLedgersList(run.uuid()).getActiveLedgers();
         for (int number = 0; number < list.size(); number++) {
-            try (LedgerHandle ledger = client.openLedgerNoRecovery(list.get(number), BookKeeper.DigestType.CRC32C, PASSWORD)) {
+            try (LedgerHandle ledger = client.openLedgerNoRecovery(list.get(number))) {
                 String leader = new String(ledger.getCustomMetadata().get("leader"), StandardCharsets.UTF_8);
                 long last = ledger.getLastAddConfirmed();
                 for (LedgerEntry stored : last < 0 ? Collections.<LedgerEntry>emptyList() : Collections.list(ledger.readEntries(0, last))) {

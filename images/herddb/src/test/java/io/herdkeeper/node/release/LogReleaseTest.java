@@ -27,6 +27,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooDefs.Ids;
 import org.junit.jupiter.api.AfterEach;
@@ -285,7 +286,7 @@ class LogReleaseTest {
 
     private boolean exists(long ledger) throws Exception {
         try (BookKeeper bookKeeper = new BookKeeper(BookKeeperForTests.running().zooKeeperAddress())) {
-            bookKeeper.openLedgerNoRecovery(ledger, BookKeeper.DigestType.CRC32C, "herddb".getBytes(StandardCharsets.UTF_8)).close();
+            new BookKeeperAdmin(bookKeeper).openLedgerNoRecovery(ledger).close();
             return true;
         } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
             return false;
