@@ -248,6 +248,8 @@ case "$mode" in
         check_directories
         report_cookie
         compose
+        # As above. BookKeeper's own, of which it is one, takes a key of zeros for the key of any ledger.
+        sed -i 's/^\(ledgerStorageClass=\).*DbLedgerStorage$/\1io.herdkeeper.bookie.GuardedLedgerStorage/' "$tmp/bk_server.conf"
         run -Dherdkeeper.bookie=true org.apache.bookkeeper.server.Main --conf "$tmp/bk_server.conf"
         ;;
     autorecovery)

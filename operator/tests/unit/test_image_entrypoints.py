@@ -261,7 +261,10 @@ class Bookie:
         self.config, self.said = folder / "config", folder / "termination-log"
         for each in (self.journal, self.ledgers, self.tmp, self.config):
             each.mkdir()
-        (self.config / "bk_server.conf").write_text("bookiePort=3181\nhttpServerClass=org.apache.bookkeeper.http.vertx.VertxHttpServer\n")
+        (self.config / "bk_server.conf").write_text(
+            "bookiePort=3181\nhttpServerClass=org.apache.bookkeeper.http.vertx.VertxHttpServer\n"
+            "ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage\n"
+        )
 
     def start(self, bookie_id: str = "b-0-abc123", *arguments: str) -> subprocess.CompletedProcess[str]:
         folders = {f"BOOKKEEPER_{name.upper()}": str(getattr(self, name)) for name in ("journal", "ledgers", "tmp", "config")}
@@ -288,6 +291,17 @@ def test_a_bookie_of_this_image_serves_only_the_endpoints_that_somebody_needs(bo
     assert bookie.start().returncode == 0
     lines = (bookie.tmp / "bk_server.conf").read_text().splitlines()
     assert [line for line in lines if line.startswith("httpServerClass")] == ["httpServerClass=io.herdkeeper.bookie.GuardedHttpServer"]
+
+
+def test_a_bookie_of_this_image_takes_no_key_of_zeros_and_its_shell_reads_what_it_stored(bookie: Bookie) -> None:
+    """The shell dumps ledgers of BookKeeper's own storage only; both are the same on the disk."""
+    for arguments, storage in (
+        ((), "io.herdkeeper.bookie.Guarded"),
+        (("shell", "ledger", "1"), "org.apache.bookkeeper.bookie.storage.ldb.Db"),
+    ):
+        assert bookie.start("b-0-abc123", *arguments).returncode == 0
+        lines = (bookie.tmp / "bk_server.conf").read_text().splitlines()
+        assert [line for line in lines if "LedgerStorage" in line] == [f"ledgerStorageClass={storage}LedgerStorage"]
 
 
 def test_another_identity_is_refused(bookie: Bookie) -> None:
