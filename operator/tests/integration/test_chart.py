@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import re
+import shutil
 import subprocess
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,6 +75,18 @@ def images_of(*settings: str) -> dict[str, str]:
     told = {entry["name"]: entry.get("value") for entry in container["env"]}
     names = ("zookeeper", "bookkeeper", "herddb", "spark")
     return {"operator": container["image"], **{name: told[f"HERDKEEPER_{name.upper()}_IMAGE"] for name in names}}
+
+
+def test_a_version_with_build_metadata_is_no_invalid_label(tmp_path: Path) -> None:
+    """Flux gives the chart of each commit a version such as 0.2.0+1f2e3d4c5b6a."""
+    chart = tmp_path / "herdkeeper"
+    shutil.copytree(CHART, chart)
+    file = chart / "Chart.yaml"
+    file.write_text(re.sub(r"(?m)^version: (\S+)$", r"version: \1+1f2e3d4c5b6a", file.read_text()))
+    shown = subprocess.run([str(helm()), "template", "herdkeeper", str(chart)], check=True, capture_output=True, text=True).stdout
+    labels = [str(value) for each in yaml.safe_load_all(shown) if each for value in (each["metadata"].get("labels") or {}).values()]
+    assert [value for value in labels if not re.fullmatch(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", value)] == []
+    assert any(value.endswith("_1f2e3d4c5b6a") for value in labels)
 
 
 def test_one_registry_and_one_tag_serve_every_image() -> None:
