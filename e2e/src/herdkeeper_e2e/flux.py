@@ -17,13 +17,15 @@ from herdkeeper_e2e.go_module import module_folder
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-CONTROLLERS = ("source-controller", "kustomize-controller")
+CONTROLLERS = ("source-controller", "kustomize-controller", "helm-controller")
 NAMESPACE = "flux-system"
 FAILED = "HealthCheckFailed"
 """Flux's reason if a resource is Failed by kstatus, or not Current in time."""
+FAILED_RELEASE = ("InstallFailed", "UpgradeFailed")
+"""Flux's reasons if Helm refuses a chart, or the release's objects are not Current in time."""
 _BOOTSTRAP = REPOSITORY / "e2e/bootstrap"
 _REQUEST = "reconcile.fluxcd.io/requestedAt"
-_OWN = "kustomizations,gitrepositories"
+_OWN = "helmreleases,kustomizations,gitrepositories"
 
 
 class HealthCheckError(AssertionError):
@@ -46,23 +48,22 @@ class Flux:
         self._request("gitrepository", repository)
 
     def kustomization(self, name: str) -> Object:
-        """Returns an existing Kustomization. Raises KeyError."""
-        found = self.kubectl.get("kustomization", name)
-        if found is None:
-            raise KeyError(name)
-        return found
+        """Returns an existing Kustomization."""
+        return self.kubectl.existing("kustomization", name)
+
+    def helm_release(self, name: str) -> Object:
+        """Returns an existing HelmRelease."""
+        return self.kubectl.existing("helmrelease", name)
 
     def reconcile(self, name: str, limit: Limit) -> None:
         """Have a Kustomization applied again, as at its interval, and wait until it is Ready. Raises HealthCheckError."""
         request = self._request("kustomization", name)
+        wait_for(f"the Kustomization {name}", lambda: handled(self.kustomization(name), request, ready), limit)
 
-        def done() -> bool | Pending:
-            found = self.kustomization(name)
-            if found["status"].get("lastHandledReconcileAt") != request:
-                return Pending(f"{name} is not reconciled yet")
-            return ready(found)
-
-        wait_for(f"the Kustomization {name}", done, limit)
+    def reconcile_release(self, name: str, limit: Limit) -> None:
+        """The same of a HelmRelease."""
+        request = self._request("helmrelease", name)
+        wait_for(f"the HelmRelease {name}", lambda: handled(self.helm_release(name), request, released), limit)
 
     def _request(self, kind: str, name: str) -> str:
         request = str(uuid.uuid4())
@@ -85,6 +86,28 @@ def ready(kustomization: Object, commit: str = "") -> bool | Pending:
     return Pending(f"{name}: {told['reason']}: {told['message']}")
 
 
+def released(release: Object, commit: str = "") -> bool | Pending:
+    """Returns whether a HelmRelease is Ready, with a commit's chart if one is given. Raises HealthCheckError once Flux gave up at it."""
+    name, status, told = release["metadata"]["name"], release.get("status", {}), condition(release, "Ready")
+    if told is None or status["observedGeneration"] != release["metadata"]["generation"]:
+        return Pending(f"{name} is new")
+    version = status.get("history", [{}])[0].get("chartVersion", "")
+    # source-controller gives a chart's version the first digits of the commit
+    if told["status"] == "True" and version.endswith(commit[:12]):
+        return True
+    # the message of a failure names the chart: until another one is tried, it is that of the commit before
+    if told["reason"] in FAILED_RELEASE and commit[:12] in told["message"]:
+        raise HealthCheckError(told["message"])
+    return Pending(f"{name} {version}: {told['reason']}: {told['message']}")
+
+
+def handled(item: Object, request: str, done: Callable[[Object], bool | Pending]) -> bool | Pending:
+    """Returns whether a request was handled, and what came of it is done."""
+    if item.get("status", {}).get("lastHandledReconcileAt") != request:
+        return Pending(f"{item['metadata']['name']} is not reconciled yet")
+    return done(item)
+
+
 @contextmanager
 def running(kubectl: Kubectl, folder: Path, say: Callable[[str], None]) -> Iterator[Flux]:
     """Flux's controllers, for all namespaces of the cluster. In the end its resources go, which prunes what they applied, and its CRDs.
@@ -103,6 +126,7 @@ def running(kubectl: Kubectl, folder: Path, say: Callable[[str], None]) -> Itera
     options = {
         "source-controller": [f"--storage-path={artifacts}", f"--storage-addr={address}", f"--storage-adv-addr={address}"],
         "kustomize-controller": ["--requeue-dependency=2s"],
+        "helm-controller": ["--requeue-dependency=2s"],
     }
     processes: list[subprocess.Popen[bytes]] = []
     try:

@@ -16,7 +16,7 @@ from herdkeeper_e2e.flux import definitions
 REPOSITORY = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((REPOSITORY / "examples/gitops/flux").glob("*.yaml"))
 DOCUMENTS = [document for path in EXAMPLES for document in yaml.safe_load_all(path.read_text())]
-DEFINED_BY = {"Kustomization": "kustomize-controller", "GitRepository": "source-controller"}
+DEFINED_BY = {"Kustomization": "kustomize-controller", "GitRepository": "source-controller", "HelmRelease": "helm-controller"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
 
@@ -70,3 +70,6 @@ def test_what_an_example_refers_to_is_in_the_examples_and_each_waits_for_its_res
             needs = {("Kustomization", each["name"]) for each in spec.get("dependsOn", ())} | {("GitRepository", spec["sourceRef"]["name"])}
             assert needs <= there
             assert spec.get("wait") or spec.get("healthChecks")
+        if document["kind"] == "HelmRelease":
+            source = document["spec"]["chart"]["spec"]["sourceRef"]
+            assert (source["kind"], source["name"]) in there
