@@ -13,6 +13,9 @@ import pytest
 from sql_database import HERDDB, NODES, TABLESPACE, named, serving_database
 from stage import Stage
 
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ConflictError
+from herdkeeper.plugin.kinds import POD
 from herdkeeper.plugin.main import main
 from herdkeeper.shared import names
 from herdkeeper_e2e.control_plane import ControlPlane
@@ -205,6 +208,20 @@ def test_a_connection_is_read_from_the_secret_that_the_operator_made(stage: Stag
     assert code == 0, text
     assert f"flights-leader.{stage.namespace}.svc" in text
     assert "--show-password" in text
+
+
+def test_a_pod_is_deleted_only_if_it_is_the_one_that_was_seen_and_not_in_a_dry_run(
+    stage: Stage, control_plane: ControlPlane, namespace: str
+) -> None:
+    cluster = ApiServer(Access(namespace, kubeconfig=str(control_plane.kubeconfig)))
+    uid = stage.found("Pod", NODES[0])["metadata"]["uid"]
+    with pytest.raises(ConflictError):
+        cluster.delete(POD, NODES[0], "of-another-pod")
+    cluster.delete(POD, NODES[0], uid, dry_run=True)
+    assert stage.found("Pod", NODES[0])["metadata"].get("deletionTimestamp") is None
+    cluster.delete(POD, NODES[0], uid)
+    pod = stage.live("Pod", NODES[0])
+    assert pod is None or "deletionTimestamp" in pod["metadata"]
 
 
 def test_doctor_and_bundle_come_to_their_end_without_kubelets_and_no_password_is_in_the_bundle(
