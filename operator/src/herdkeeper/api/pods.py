@@ -50,9 +50,9 @@ class Pods(PodTraits):
         description="Whether two pods of the same kind may share a node when no other node has room. With Required the second one stays"
         " Pending.",
     )
-    log_format: Literal["Text", "JSON"] = Field(
-        "Text",
-        description="How the servers write their logs. JSON: one object a line, with `time`, `level`, `logger`, `thread`, `message` and, "
+    log_format: Literal["Text", "JSON"] | None = Field(
+        None,
+        description="How the servers write their logs; Text when absent. JSON: one object a line, with `time`, `level`, `logger`, `thread`, `message` and, "
         "with an error, `exception`, its stack trace. Lines that the JVM itself writes, and refusals to start, stay text.",
     )
 

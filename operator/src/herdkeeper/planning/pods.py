@@ -128,7 +128,7 @@ def admitted(pods: PodTraits) -> Json:
 
 def log_variables(pods: Pods) -> list[Json]:
     """How a server writes its log. Absent rather than text: a changed template would restart servers for nothing."""
-    return [] if pods.log_format == "Text" else [{"name": "LOG_FORMAT", "value": pods.log_format}]
+    return [{"name": "LOG_FORMAT", "value": "JSON"}] if pods.log_format == "JSON" else []
 
 
 def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:

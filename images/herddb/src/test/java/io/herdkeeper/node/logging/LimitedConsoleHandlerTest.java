@@ -57,7 +57,7 @@ class LimitedConsoleHandlerTest {
         assertEquals("herddb.core.DBManager", line.get("logger").asText());
         assertEquals(Thread.currentThread().getName(), line.get("thread").asText());
         assertEquals(event.getInstant(), Instant.parse(line.get("time").asText()));
-        assertTrue(line.get("exception").asText().contains("Caused by: java.lang.RuntimeException: inner\n\tat "), line.toString());
+        assertTrue(line.get("exception").asText().contains("Caused by: java.lang.RuntimeException: inner\n\t"), line.toString());
     }
 
     @Test
