@@ -2,6 +2,14 @@
 # `executor`: what Spark's Kubernetes scheduler starts in the pods that a driver asks for. Anything else is run as it stands.
 set -eu
 
+# Hadoop's login fails for a user without a name, such as one that the platform assigned. The image also looks for users in this file, and
+# ignores those of group 0, so the user's own number stands for a group.
+users=${EXTRA_USERS:-/tmp/users}
+if ! getent passwd "$(id -u)" >/dev/null; then
+    mkdir -p "$users"
+    echo "spark:x:$(id -u):$(id -u):spark:/tmp:/usr/sbin/nologin" >"$users/passwd"
+fi
+
 case "${1:-}" in
     '')
         echo "no command: use executor, or a command like python3 -m herdkeeper_jobs.checkpoint.cli" >&2

@@ -79,6 +79,8 @@ class Stage:
     """Its clock stands still: no report gets old on a busy machine."""
     images: DefaultImages = SHIPPED_IMAGES
     """What servers run whose resource names no image: the operator's setting."""
+    assigned_ids: bool = False
+    """Whether the platform assigns users and groups to pods: the operator's setting."""
     cache: ObjectCache | None = None
     """What looks rest on; None: they read everything."""
     _ways: dict[str, Any] = field(default_factory=dict)
@@ -95,7 +97,9 @@ class Stage:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
         source = self._reads if self.operator is None else LiveSource(operator)
-        reader = ClusterReader(KubernetesReader(source, self.images), self.ensembles, self.nodes, self.liveness)
+        reader = ClusterReader(
+            KubernetesReader(source, self.images, assigned_ids=self.assigned_ids), self.ensembles, self.nodes, self.liveness
+        )
         return Clients(KubernetesWriter(client or operator, self.cache), reader, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, clients: Clients | None = None) -> Result:

@@ -108,6 +108,7 @@ ROWS: dict[str, tuple[Any, Callable[[Objects], Any], Any]] = {
     "fullnameOverride": ("keeper", lambda objects: metadata("Deployment", objects)["name"], "keeper"),
     "replicas": (2, lambda objects: deployment(objects)["spec"]["replicas"], 2),
     "watchNamespaces": (["a", "b"], lambda objects: environment(objects)["HERDKEEPER_WATCH_NAMESPACES"], "a,b"),
+    "podIds": ("Assigned", lambda objects: environment(objects)["HERDKEEPER_POD_IDS"], "Assigned"),
     "resyncSeconds": (5, lambda objects: environment(objects)["HERDKEEPER_RESYNC_SECONDS"], "5"),
     "logLevel": ("debug", lambda objects: environment(objects)["HERDKEEPER_LOG_LEVEL"], "debug"),
     "extraEnv": ([PROXY], lambda objects: operator(objects)["env"][-1], PROXY),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubernetes import client
 from played_members import PlayedMembers
-from stage import Stage
+from stage import Json, Stage
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
@@ -68,12 +68,27 @@ def declared_image(stage: Stage) -> str:
 
 def running(stage: Stage) -> dict[str, str]:
     """The image of each member's pod."""
-    pods = (item for (kind, _), item in stage.made().items() if kind == "Pod")
-    return {item["metadata"]["name"]: item["spec"]["containers"][0]["image"] for item in pods}
+    return {item["metadata"]["name"]: item["spec"]["containers"][0]["image"] for item in pods(stage)}
+
+
+def pods(stage: Stage) -> list[Json]:
+    return [item for (kind, _), item in stage.made().items() if kind == "Pod"]
 
 
 def upgrade_operator(stage: Stage) -> None:
     stage.images = replace(SHIPPED_IMAGES, zookeeper=NEXT)
+
+
+def assign_ids(stage: Stage) -> None:
+    stage.assigned_ids = True
+
+
+def is_upgraded(pod: Json) -> bool:
+    return bool(pod["containers"][0]["image"] == NEXT)
+
+
+def has_no_ids(pod: Json) -> bool:
+    return not {"runAsUser", "runAsGroup", "fsGroup"} & pod["securityContext"].keys()
 
 
 def test_a_resource_that_names_no_image_stores_none(stage: Stage) -> None:
@@ -83,10 +98,13 @@ def test_a_resource_that_names_no_image_stores_none(stage: Stage) -> None:
     assert "image" not in stage.found(KIND, "zk")["spec"]
 
 
-def test_an_upgrade_of_the_operator_restarts_servers_that_name_no_image_one_at_a_time_and_the_leader_last(stage: Stage) -> None:
+@pytest.mark.parametrize(("change", "has_changed"), [(upgrade_operator, is_upgraded), (assign_ids, has_no_ids)])
+def test_an_upgrade_of_the_operator_restarts_servers_that_name_no_image_one_at_a_time_and_the_leader_last(
+    stage: Stage, change: Callable[[Stage], None], has_changed: Callable[[Json], bool]
+) -> None:
     stage.declare(KIND, "zk", {"replicas": 3})
     members = founded(stage)
-    upgrade_operator(stage)
+    change(stage)
     gone = []
     for _ in range(3):
         stage.settle(KIND, "zk")
@@ -96,7 +114,7 @@ def test_an_upgrade_of_the_operator_restarts_servers_that_name_no_image_one_at_a
         gone.append(left)
         members.turn()
     stage.settle(KIND, "zk")
-    assert set(running(stage).values()) == {NEXT}
+    assert [has_changed(pod["spec"]) for pod in pods(stage)] == [True] * 3
     assert gone[-1] == f"{SERVERS}-1"
 
 

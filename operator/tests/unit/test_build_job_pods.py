@@ -73,7 +73,7 @@ def test_a_job_s_pods_are_placed_and_marked_as_the_resource_says(of_job: Callabl
 
 def test_executors_have_no_more_rights_than_their_driver() -> None:
     spec = of_executors({})["spec"]
-    assert spec["securityContext"] == pod.POD_SECURITY
+    assert spec["securityContext"] == of_audit({}, executors=2)["spec"]["securityContext"]
     assert spec["containers"][0]["securityContext"] == pod.CONTAINER_SECURITY
     assert spec["automountServiceAccountToken"] is False
 

@@ -549,3 +549,16 @@ def test_a_move_is_of_the_recorded_ledgers(bookie: Bookie) -> None:
 
 def test_an_unknown_mode_is_refused(bookie: Bookie) -> None:
     assert bookie.start("b", "bokie").returncode == 2
+
+
+@pytest.mark.parametrize(("known", "named"), [("exit 2", True), ("echo spark:x:10001", False)])
+def test_a_job_names_its_user_where_the_system_does_not_know_it(path: str, tmp_path: Path, known: str, named: bool) -> None:
+    play(tmp_path / "bin/getent", known)
+    play(tmp_path / "bin/id", "echo 1000680000")
+    users = tmp_path / "users"
+    command = [str(IMAGES / "spark/entrypoint.sh"), "java", "job"]
+    started = subprocess.run(command, env={"PATH": path, "EXTRA_USERS": str(users)}, capture_output=True, text=True, check=False)
+    assert started.stdout == "java job\n", started.stderr
+    if named:
+        assert (users / "passwd").read_text() == "spark:x:1000680000:1000680000:spark:/tmp:/usr/sbin/nologin\n"
+    assert users.exists() is named

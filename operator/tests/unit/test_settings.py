@@ -27,6 +27,7 @@ def test_the_chart_s_variables_are_read():
             "HERDKEEPER_ZOOKEEPER_IMAGE": "zookeeper:2",
             "HERDKEEPER_BOOKKEEPER_IMAGE": "bookkeeper:3",
             "HERDKEEPER_HERDDB_IMAGE": "herddb:4",
+            "HERDKEEPER_POD_IDS": "Assigned",
             "HERDKEEPER_RESYNC_SECONDS": "5",
             "HERDKEEPER_LOG_LEVEL": "debug",
             "HERDKEEPER_POD_NAMESPACE": "home",
@@ -34,7 +35,7 @@ def test_the_chart_s_variables_are_read():
         }
     )
     assert (settings.watch_namespaces, settings.resync_seconds) == (("a", "b"), 5.0)
-    assert settings.driver_role == "home-keeper-driver"
+    assert (settings.driver_role, settings.pod_ids) == ("home-keeper-driver", "Assigned")
     assert settings.images == DefaultImages("zookeeper:2", "bookkeeper:3", "herddb:4", "spark:1")
     assert (settings.log_level, settings.namespace, settings.identity) == ("debug", "home", "herdkeeper-0")
 
@@ -45,6 +46,7 @@ def test_the_chart_s_variables_are_read():
         ("HERDKEEPER_RESYNC_SECONDS", "often"),
         ("HERDKEEPER_RESYNC_SECONDS", "0"),
         ("HERDKEEPER_LOG_LEVEL", "loud"),
+        ("HERDKEEPER_POD_IDS", "10001"),
         ("HERDKEEPER_HTTP_PORT", "-1"),
     ],
 )

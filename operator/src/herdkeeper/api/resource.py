@@ -271,7 +271,7 @@ class Resource(BaseModel):
     `COLUMNS`: of `kubectl get`, before Status and Age, which every kind has.
 
     `ignored` are paths of spec fields, and `unread` stored status fields, that the model can't read: they come from a newer operator or
-    schema.
+    schema. `assigned_ids`: the platform assigns users and groups to its pods, by the operator's setting.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
@@ -288,6 +288,7 @@ class Resource(BaseModel):
     status: Any = None
     ignored: tuple[str, ...] = Field(default=(), exclude=True)
     unread: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    assigned_ids: bool = Field(default=False, exclude=True)
 
     @model_validator(mode="before")
     @classmethod

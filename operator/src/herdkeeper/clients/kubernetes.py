@@ -170,14 +170,22 @@ class WatchedSource:
 class KubernetesReader:
     """Reads custom resources and their objects from one source. Every method raises ApiException for an error of the API server."""
 
-    def __init__(self, source: Source, images: DefaultImages = SHIPPED_IMAGES, models: dict[_Version, Any] | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        images: DefaultImages = SHIPPED_IMAGES,
+        models: dict[_Version, Any] | None = None,
+        *,
+        assigned_ids: bool = False,
+    ) -> None:
         self._source = source
         self._images = images
         self._models = models
+        self._assigned_ids = assigned_ids
 
     def over(self, source: Source) -> KubernetesReader:
         """Returns a reader over another source, for one look, which parses each version of a resource once."""
-        return KubernetesReader(source, self._images, {})
+        return KubernetesReader(source, self._images, {}, assigned_ids=self._assigned_ids)
 
     def watched(self, cache: ObjectCache) -> WatchedSource:
         """Returns a source that asks this one only for what is not in the cache."""
@@ -193,16 +201,20 @@ class KubernetesReader:
         return None if document is None else self.model(kind, document)
 
     def model(self, kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
-        """Returns the model of a stored document. If it names no image, it gets the operator's default."""
+        """Returns the model of a stored document. It gets the operator's settings: the default of an image, and who assigns ids to pods."""
         metadata = document["metadata"]
         version = (kind.KIND, ObjectKey(metadata.get("namespace", ""), metadata["name"]), metadata.get("resourceVersion", ""))
         if self._models is not None and version in self._models:
             return cast("ResourceType | Unreadable[ResourceType]", self._models[version])
         found = parsed(kind, document)
-        model = found if isinstance(found, Unreadable) else self._images.completed(found)
+        model = found if isinstance(found, Unreadable) else self._completed(found)
         if self._models is not None:
             self._models[version] = model
         return model
+
+    def _completed(self, resource: ResourceType) -> ResourceType:
+        completed = self._images.completed(resource)
+        return completed.model_copy(update={"assigned_ids": True}) if self._assigned_ids else completed
 
     def models(self, kind: type[ResourceType], documents: Iterable[Json]) -> tuple[ResourceType, ...] | Unknown:
         """Returns the models of all documents, for a caller that needs every one. Unknown if a spec or status can't be read."""

@@ -230,7 +230,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
                     {names.CONFIG_ANNOTATION: template.config, **({names.SCHEME_ANNOTATION: "https"} if tls else {})},
                     cluster.spec.pods,
                 ),
-                "spec": {**pod.pod_spec(container, volumes, 60), **pod.placed(selector, cluster.spec.pods)},
+                "spec": {**pod.pod_spec(cluster, container, volumes, 60), **pod.placed(selector, cluster.spec.pods)},
             },
             "volumeClaimTemplates": [
                 {

@@ -13,18 +13,16 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 USER_ID = 10001
-"""User and group of every image; volumes belong to the group."""
+"""User and group of every image; volumes belong to the group. Unless the platform assigns both."""
 
 CONTAINER_SECURITY: Json = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-POD_SECURITY: Json = {
+_IDS: Json = {"runAsUser": USER_ID, "runAsGroup": USER_ID, "fsGroup": USER_ID}
+_POD_SECURITY: Json = {
     "runAsNonRoot": True,
-    "runAsUser": USER_ID,
-    "runAsGroup": USER_ID,
-    "fsGroup": USER_ID,
     "fsGroupChangePolicy": "OnRootMismatch",
     "seccompProfile": {"type": "RuntimeDefault"},
 }
@@ -131,13 +129,18 @@ def log_variables(pods: Pods) -> list[Json]:
     return [{"name": "LOG_FORMAT", "value": "JSON"}] if pods.log_format == "JSON" else []
 
 
-def pod_spec(container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:
+def pod_security(owner: Resource) -> Json:
+    """Security of a resource's pods. Meets OpenShift's restricted-v2 without ids of its own: that one assigns them to each namespace."""
+    return _POD_SECURITY if owner.assigned_ids else {**_POD_SECURITY, **_IDS}
+
+
+def pod_spec(owner: Resource, container: Json, volumes: list[Json], grace_seconds: int, temporary: Json = TEMPORARY_VOLUME) -> Json:
     """A pod of one container, without privileges and without a token."""
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": grace_seconds,
-        "securityContext": POD_SECURITY,
+        "securityContext": pod_security(owner),
         "containers": [secured(container)],
         "volumes": [*volumes, temporary],
     }

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from kubernetes import client, config
@@ -50,6 +50,10 @@ from herdkeeper.process.watches import WatchEvents, watch
 from herdkeeper.process.workers import THREADS, Workers
 from herdkeeper.settings import Settings
 
+Answer = TypeVar("Answer")
+
+CONSTRAINTS = "security.openshift.io"
+"""The API group of OpenShift's SecurityContextConstraints: they assign a namespace's users and groups to its pods."""
 AGAIN_SECONDS = 1.0
 """How soon an API server that was not reached is tried again."""
 
@@ -72,12 +76,13 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
         signal.signal(number, lambda *_: sys.exit(0))
     dynamic = answering(kubernetes_client)
+    assigned = answered(partial(assigned_ids, dynamic.client, settings.pod_ids))
     reached.set()
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     cache, live = ObjectCache(), LiveSource(dynamic)
-    kubernetes = KubernetesReader(live, settings.images)
+    kubernetes = KubernetesReader(live, settings.images, assigned_ids=assigned)
     ensembles = EnsembleSessions(partial(read_identity, kubernetes))
     reader = ClusterReader(kubernetes, ensembles, JsonReader())
     references = References()
@@ -139,15 +144,35 @@ def _start(controllers: Iterable[Workers]) -> None:
 def answering(connect: Callable[[], DynamicClient]) -> DynamicClient:
     """What `connect` makes, once the API server serves our kinds. A process that ended instead would be started again later and later, and
     come back long after the API server."""
+
+    def connected() -> DynamicClient:
+        dynamic = connect()
+        for kind in KINDS:
+            dynamic.resources.get(api_version=API_VERSION, kind=kind.KIND)
+        return dynamic
+
+    return answered(connected)
+
+
+def answered(ask: Callable[[], Answer]) -> Answer:
+    """What `ask` returns, once the API server answers it."""
     while True:
         try:
-            dynamic = connect()
-            for kind in KINDS:
-                dynamic.resources.get(api_version=API_VERSION, kind=kind.KIND)
-            return dynamic
+            return ask()
         except (ApiException, HTTPError, ResourceNotFoundError) as error:
             logger.warning("the API server does not answer yet", error=str(error)[:200], again_in_seconds=AGAIN_SECONDS)
             time.sleep(AGAIN_SECONDS)
+
+
+def assigned_ids(api_client: client.ApiClient, pod_ids: str) -> bool:
+    """Whether the platform assigns users and groups to pods. With Auto: whether it is OpenShift. The list of groups is the API server's
+    own, so it also names a group whose server is down. Raises ApiException and HTTPError: a guess would restart all servers.
+    """
+    if pod_ids != "Auto":
+        return pod_ids == "Assigned"
+    groups = {group.name for group in client.ApisApi(api_client).get_api_versions().groups}
+    logger.info("who assigns users and groups to pods", platform=CONSTRAINTS in groups)
+    return CONSTRAINTS in groups
 
 
 class BoundedClient(client.ApiClient):  # type: ignore[misc]

@@ -107,7 +107,7 @@ def driver_job(run: JobRun, spark_arguments: tuple[str, ...]) -> Json:
         "volumeMounts": [*mounts, *identity.mounts],
     }
     spec: Json = {
-        **pod.pod_spec(container, [*volumes, *identity.volumes], 30, pod.UNLIMITED_TEMPORARY_VOLUME),
+        **pod.pod_spec(run.owner, container, [*volumes, *identity.volumes], 30, pod.UNLIMITED_TEMPORARY_VOLUME),
         **pod.admitted(run.spec.pods),
         **_archiver_affinity(run.files.archive),
         "restartPolicy": "Never",

@@ -35,7 +35,7 @@ def executor_pod(run: JobRun) -> Json:
         "spec": {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "securityContext": pod.POD_SECURITY,
+            "securityContext": pod.pod_security(run.owner),
             "containers": [container],
             **({"volumes": volumes} if (volumes := [*encryption_keys.volumes(run.files.keys), *identity.volumes]) else {}),
             **({"serviceAccountName": account} if (account := service_account(*run.files.places)) is not None else {}),

@@ -182,7 +182,7 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
     }
     volumes = [pod.config_volume(named.config_map), {"name": "reconfig", "secret": digest}]
     volumes += [{"name": secret, "secret": {"secretName": secret, "defaultMode": 0o440}} for secret, _ in certificates]
-    spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
+    spec = {**pod.pod_spec(cluster, container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

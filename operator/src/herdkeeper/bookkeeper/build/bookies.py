@@ -145,7 +145,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
                 "metadata": pod.template_metadata(labels, marks, cluster.spec.pods),
                 # All bookies of the cluster are spread, whatever their number.
                 "spec": {
-                    **pod.pod_spec(container, volumes, 60),
+                    **pod.pod_spec(cluster, container, volumes, 60),
                     **pod.placed(names.selector(COMPONENT, cluster.metadata.name), cluster.spec.pods),
                 },
             },
@@ -195,7 +195,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, *identity.mounts],
     }
     volumes = [pod.config_volume(named.autorecovery), racks_volume(placement.config_map), *identity.volumes]
-    spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
+    spec = {**pod.pod_spec(cluster, container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

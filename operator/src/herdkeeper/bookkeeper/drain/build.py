@@ -108,7 +108,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         {"name": "record", "configMap": {"name": name}},
         *python.volumes,
     ]
-    spec = {**pod.pod_spec(read_back, volumes, 30), "initContainers": [pod.secured(move)]}
+    spec = {**pod.pod_spec(cluster, read_back, volumes, 30), "initContainers": [pod.secured(move)]}
     return _job(cluster, bookie, name, {"backoffLimit": 6, "template": {"spec": spec}})
 
 
@@ -123,7 +123,7 @@ def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity, source:
         "volumeMounts": [pod.CONFIG_MOUNT, *identity.mounts],
         **({"env": [*identity.variables]} if identity.variables else {}),
     }
-    spec = pod.pod_spec(container, [pod.config_volume(named.config_map), *identity.volumes], 30)
+    spec = pod.pod_spec(cluster, container, [pod.config_volume(named.config_map), *identity.volumes], 30)
     return _job(
         cluster,
         bookie,

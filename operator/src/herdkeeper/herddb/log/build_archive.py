@@ -81,7 +81,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             "template": {
                 "metadata": pod.template_metadata({**identity_labels(archive.destination), **labels}, opened_with, archive.pods),
                 "spec": {
-                    **pod.pod_spec(container, volumes, 30),
+                    **pod.pod_spec(tablespace, container, volumes, 30),
                     **pod.admitted(archive.pods),
                     # Said in any case: the API server keeps the name that was there before when none is said any more.
                     "serviceAccountName": account or "default",
