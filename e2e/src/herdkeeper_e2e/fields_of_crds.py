@@ -18,7 +18,11 @@ ONE_OF = (PLACES, ("credentialsSecretRef", "serviceAccountName"), ("lsn", "times
 """Siblings of which a resource may have one."""
 BESIDE: dict[str, Json] = {"storageAccount": {"uri": "az://other-container/prefix"}}
 """What must be beside a field, which the schema does not tell."""
-NEW_ITEMS: dict[str, Json] = {"tolerations": {"key": "dedicated", "effect": "NoExecute"}, "ledgerRanges": {"first": 3, "last": 9}}
+NEW_ITEMS: dict[str, Json] = {
+    "tolerations": {"key": "dedicated", "effect": "NoExecute"},
+    "topologySpreadConstraints": {"topologyKey": "kubernetes.io/hostname", "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway"},
+    "ledgerRanges": {"first": 3, "last": 9},
+}
 """An item of a list that is empty so far, without which its other fields mean nothing."""
 
 CHOSEN: dict[str, Any] = {
@@ -34,6 +38,8 @@ CHOSEN: dict[str, Any] = {
     r"Tablespace preferredLeader": "db-herddb-1",
     r".*(labels|annotations|nodeSelector|podLabels|namespaceLabels)": {"example.com/other": "yes"},
     r".*image": "example.com/other:9",
+    r".*resources\.requests": {"ephemeral-storage": "100Mi"},
+    r".*limits": {"cpu": "4"},
     r"ScheduledReplicationAudit schedule": "30 2 * * 0",
     r".*schedule": "30 2 * * *",
     r".*timeZone": "Europe/Vienna",

@@ -56,6 +56,31 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
         )
     ),
     ("BookKeeperCluster", {"resources": {"memory": "511Mi"}}, "spec.resources.memory"),
+    *(
+        ("BookKeeperCluster", {"resources": {"cpu": "500m", "memory": "1Gi", **more}}, refused)
+        for more, refused in (
+            ({"limits": {"cpu": "500m", "ephemeral-storage": "2Gi", "hugepages-2Mi": "64Mi", "example.com/nic": "1"}}, None),
+            ({"requests": {"memory": "1024Mi", "ephemeral-storage": "1Gi"}}, None),
+            ({"limits": {"cpu": "499m"}}, "cpu is 500m, more than the limit of 499m: raise limits.cpu, or lower cpu"),
+            ({"limits": {"memory": "2Gi"}}, "limits has memory: give cpu, ephemeral-storage,"),
+            ({"limits": {"cpus": "2"}}, "limits has cpus: give cpu, ephemeral-storage,"),
+            ({"limits": {"cpu": "two"}}, "two is no amount: give a whole number"),
+            ({"requests": {"cpu": "1"}}, "requests has another name than memory and ephemeral-storage"),
+            ({"requests": {"memory": "1025Mi"}}, "requests.memory is 1025Mi, more than the limit of 1Gi: raise memory"),
+            (
+                {"requests": {"ephemeral-storage": "2Gi"}, "limits": {"ephemeral-storage": "1Gi"}},
+                "ephemeral-storage of requests is 2Gi, more than the limit of 1Gi: raise the limit",
+            ),
+        )
+    ),
+    *(
+        (
+            "ZooKeeperCluster",
+            {"pods": {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": wish}]}},
+            refused,
+        )
+        for wish, refused in (("DoNotSchedule", None), ("Never", "spec.pods.topologySpreadConstraints[0].whenUnsatisfiable"))
+    ),
     *(("BookKeeperCluster", {"resources": {"memory": memory}}, None) for memory in ("512Mi", "524288Ki", "1Gi")),
     *(
         ("BookKeeperCluster", {"garbageCollection": collection}, refused and f"spec.garbageCollection.{refused}")

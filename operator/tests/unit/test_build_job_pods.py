@@ -84,5 +84,16 @@ def test_executors_are_not_taken_for_their_job_s_own_pod() -> None:
     assert executor["app.kubernetes.io/name"] == "executor"
 
 
+def test_executors_have_the_limits_that_the_resource_adds_and_spark_the_others() -> None:
+    executors = {"instances": 2, "limits": {"cpu": "2", "ephemeral-storage": "10Gi"}}
+    audit = ReplicationAudit.model_validate({"metadata": META, "spec": {"bookKeeperRef": {"name": "bk"}, "job": {"executors": executors}}})
+    arguments = build_audit(audit, AuditSource(ZOOKEEPER, "/demo/bk/ledgers"), IMAGE)[-1]["spec"]["template"]["spec"]["containers"][0][
+        "args"
+    ]
+    (container,) = json.loads(arguments[arguments.index("--executor-pod") + 1])["spec"]["containers"]
+    assert container["resources"] == {"limits": {"cpu": "2", "ephemeral-storage": "10Gi"}}
+    assert "resources" not in of_executors({})["spec"]["containers"][0]
+
+
 def test_without_executors_no_pod_is_described() -> None:
     assert "--executor-pod" not in of_audit(PODS)["spec"]["containers"][0]["args"]

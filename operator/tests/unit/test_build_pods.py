@@ -11,10 +11,12 @@ from situations import objects
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
+from herdkeeper.api.resource import Compute
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_autorecovery, build_bookie
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_retirement
 from herdkeeper.bookkeeper.state.racks import placement_of
 from herdkeeper.herddb.build import LogStore, build_herddb
+from herdkeeper.planning.pods import compute
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.state import Ensemble
@@ -96,6 +98,30 @@ def test_servers_write_json_where_the_resource_asks_for_it_and_are_the_same_pods
     assert told({"logFormat": "JSON"}) == [{"name": "LOG_FORMAT", "value": "JSON"}]
     assert told({"logFormat": "Text"}) == []
     assert of_server({"logFormat": "Text"}) == of_server({})
+
+
+@pytest.mark.parametrize("of_server", SERVERS)
+def test_pods_are_spread_over_zones_if_possible_or_as_the_resource_says(of_server: Callable[[Any], Template]) -> None:
+    rack = {"topologyKey": "example.com/rack", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
+    (zones,), (racks,) = (of_server(pods)["spec"]["topologySpreadConstraints"] for pods in ({}, {"topologySpreadConstraints": [rack]}))
+    assert (zones["topologyKey"], zones["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
+    assert racks == {**rack, "labelSelector": zones["labelSelector"]}
+
+
+def test_a_container_has_the_requests_and_limits_that_the_resource_adds() -> None:
+    more = Compute.model_validate(
+        {
+            "cpu": "500m",
+            "memory": "2Gi",
+            "requests": {"memory": "1Gi", "ephemeral-storage": "1Gi"},
+            "limits": {"cpu": "2", "ephemeral-storage": "4Gi", "hugepages-2Mi": "64Mi"},
+        }
+    )
+    assert compute(more) == {
+        "requests": {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "1Gi"},
+        "limits": {"memory": "2Gi", "cpu": "2", "ephemeral-storage": "4Gi", "hugepages-2Mi": "64Mi"},
+    }
+    assert compute(Compute(cpu="500m", memory="2Gi")) == {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
 
 
 def test_jobs_of_a_drain_run_where_bookies_may() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from herdkeeper.api.pods import PodTraits
 from herdkeeper.api.resource import (
+    LIMIT_RULES,
+    RULES,
+    Amounts,
     Compute,
     CpuQuantity,
     Image,
@@ -29,10 +32,13 @@ Phase = Literal["Pending", "Running", "Paused", "Succeeded", "Failed"]
 class Executors(Model):
     """Spark executors in their own pods. Without them, the job runs in its driver's pod."""
 
+    model_config = ConfigDict(json_schema_extra={RULES: LIMIT_RULES})
+
     instances: int = Field(0, ge=0, le=100, description="Executor pods; 0 runs everything in the driver.")
     cores: int = Field(1, ge=1, le=32, description="Concurrent tasks of each executor.")
     cpu: CpuQuantity = Field("500m", description="Requested CPU of each executor.")
     memory: Quantity = Field("512Mi", description="Java heap of each executor. Python and overhead come on top (40 %, at least 384Mi).")
+    limits: Amounts = Field({}, description="Limits of each executor, as in Kubernetes: `cpu`, `ephemeral-storage`, devices.")
 
 
 class DriverJob(Model):
@@ -55,6 +61,7 @@ _JOB_VALUES = (
     *("resources.cpu", "resources.memory", "localThreads", "deadlineSeconds"),
     *("executors.instances", "executors.cores", "executors.cpu", "executors.memory"),
 )
+_JOB_MAPS = ("pods", "resources.requests", "resources.limits", "executors.limits")
 
 
 def unchanged_job(why: str) -> tuple[Rule, ...]:
@@ -62,7 +69,7 @@ def unchanged_job(why: str) -> tuple[Rule, ...]:
     return (
         *(unchanged(f"job.{field}", f"SELF.job.{field}", why) for field in _JOB_VALUES),
         unchanged_optional("job.image", "SELF.job.image", why),
-        unchanged_optional("job.pods", None, why),
+        *(unchanged_optional(f"job.{field}", None, why) for field in _JOB_MAPS),
     )
 
 

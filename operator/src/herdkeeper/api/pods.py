@@ -42,6 +42,16 @@ class PodTraits(Model):
     image_pull_secrets: tuple[SecretReference, ...] = Field((), max_length=10, description="Secrets for the image registry.")
 
 
+class Spread(Model):
+    """A rule by which servers of a kind are spread. Fields as in Kubernetes; the operator selects the pods."""
+
+    topology_key: _Key = Field(description="Label of nodes. Nodes with equal values are one domain, e.g. a zone.")
+    max_skew: int = Field(ge=1, le=100, description="How many more pods one domain may have than another.")
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = Field(
+        description="Whether a pod that would break the rule stays Pending, or the rule is only preferred."
+    )
+
+
 class Pods(PodTraits):
     """Pods of servers, which are spread over nodes. A change restarts them one at a time, like a change of the image."""
 
@@ -52,8 +62,11 @@ class Pods(PodTraits):
     )
     log_format: Literal["Text", "JSON"] | None = Field(
         None,
-        description="How the servers write their logs; Text when absent. JSON: one object a line, with `time`, `level`, `logger`, `thread`, `message` and, "
-        "with an error, `exception`, its stack trace. Lines that the JVM itself writes, and refusals to start, stay text.",
+        description="How the servers write their logs; Text when absent. JSON: one object a line, with `time`, `level`, `logger`, `thread`, "
+        "`message` and, with an error, `exception`, its stack trace. Lines that the JVM itself writes, and refusals to start, stay text.",
+    )
+    topology_spread_constraints: tuple[Spread, ...] = Field(
+        (), max_length=5, description="How the pods are spread. Absent: over zones, which is only preferred."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic.config import JsonDict
+from pydantic.config import JsonDict, JsonValue
 
 from herdkeeper.shared.names import ObjectKey
 
@@ -19,6 +19,10 @@ REFUSAL = "x-refusal"
 
 MAY_HOLD_A_SECRET = ("uri", "endpoint", "storageAccount", "currentKey")
 """Fields in which somebody may write a password or a key. Their refusal prints no value."""
+
+
+RULES = "x-rules"
+"""In a model's JSON schema: rules of the API server for each field that is such a model, in CEL over the model."""
 
 
 def refusal(text: str) -> JsonDict:
@@ -58,6 +62,19 @@ CpuQuantity = Annotated[
     ),
 ]
 """Cores, or thousandths of a core with `m`."""
+
+Amount = Annotated[
+    str,
+    Field(
+        max_length=16,
+        pattern=r"^[0-9]+(m|Ki|Mi|Gi|Ti)?$",
+        json_schema_extra=refusal("%s is no amount: give a whole number, alone or with m, Ki, Mi, Gi or Ti, e.g. 2, 500m or 4Gi"),
+    ),
+]
+"""An amount of any resource of Kubernetes."""
+
+Amounts = Annotated[dict[Annotated[str, Field(min_length=1, max_length=317)], Amount], Field(max_length=10)]
+"""Names of Kubernetes' resources, e.g. `ephemeral-storage`, with amounts."""
 
 Image = Annotated[str, Field(min_length=1, max_length=512)]
 """A container image, e.g. `herdkeeper/bookkeeper:0.2.0`."""
@@ -322,13 +339,71 @@ class VolumeClaim(Model):
     )
 
 
+_LIMITED = "name in ['cpu', 'ephemeral-storage'] || name.startsWith('hugepages-') || name.contains('/')"
+LIMIT_RULES: list[JsonValue] = [
+    {
+        "rule": f"!has(self.limits) || self.limits.all(name, {_LIMITED})",
+        "message": "limits has another name than cpu, ephemeral-storage, hugepages-<size> and a device's; memory is limited by `memory`",
+        "messageExpression": formatted(
+            "limits has %s: give cpu, ephemeral-storage, hugepages-<size> or the name of a device; memory is limited by `memory`",
+            f"self.limits.filter(name, !({_LIMITED}))[0]",
+        ),
+    }
+]
+"""For a model with `limits` and `memory`."""
+
+
+def _at_most(requested: str, limit: str, what: str, fix: str) -> JsonDict:
+    """Returns a rule that refuses a request above its limit, if both are there. Each is a field, or `field/name` of a map in it.
+
+    Not by optionals: the API server can't estimate the cost of what they return.
+    """
+    present = " && ".join(_present(each) for each in (requested, limit))
+    amounts = [_amount(each) for each in (requested, limit)]
+    return {
+        "rule": f"!({present}) || quantity({amounts[0]}).compareTo(quantity({amounts[1]})) <= 0",
+        "message": f"{what} is more than the limit: {fix}",
+        "messageExpression": formatted(f"{what} is %s, more than the limit of %s: {fix}", *amounts),
+    }
+
+
+def _present(path: str) -> str:
+    field, _, name = path.partition("/")
+    return f"has(self.{field}) && '{name}' in self.{field}" if name else f"has(self.{field})"
+
+
+def _amount(path: str) -> str:
+    field, _, name = path.partition("/")
+    return f"self.{field}['{name}']" if name else f"self.{field}"
+
+
 class Compute(Model):
     """CPU and memory of one container. A server's heap and direct memory follow from the memory limit."""
 
-    cpu: CpuQuantity = Field(
-        description="Requested CPU: cores, or thousandths of one as in `500m`. No limit is set: throttled servers miss heartbeats."
+    model_config = ConfigDict(
+        json_schema_extra={
+            RULES: [
+                *LIMIT_RULES,
+                {
+                    "rule": "!has(self.requests) || self.requests.all(name, name in ['memory', 'ephemeral-storage'])",
+                    "message": "requests has another name than memory and ephemeral-storage: cpu is the request of CPU, and for others "
+                    "Kubernetes requests the limit",
+                },
+                _at_most("cpu", "limits/cpu", "cpu", "raise limits.cpu, or lower cpu"),
+                _at_most("requests/memory", "memory", "requests.memory", "raise memory, which is the limit"),
+                _at_most("requests/ephemeral-storage", "limits/ephemeral-storage", "ephemeral-storage of requests", "raise the limit"),
+            ]
+        }
     )
-    memory: Quantity = Field(description="Requested memory and its limit, in Ki, Mi, Gi or Ti, e.g. `1Gi`.")
+
+    cpu: CpuQuantity = Field(description="Requested CPU: cores, or thousandths of one as in `500m`. `limits` may limit it.")
+    memory: Quantity = Field(description="Memory limit, and requested memory unless `requests` has less, in Ki, Mi, Gi or Ti, e.g. `1Gi`.")
+    requests: Amounts = Field({}, description="More requests, as in Kubernetes: `memory`, if less than its limit; `ephemeral-storage`.")
+    limits: Amounts = Field(
+        {},
+        description="More limits, as in Kubernetes: `cpu`, `ephemeral-storage`, `hugepages-<size>`, devices. CPU has none by default: "
+        "throttled servers miss heartbeats.",
+    )
 
 
 class SecretReference(Model):

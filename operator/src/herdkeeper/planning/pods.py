@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import assert_never
 
-from herdkeeper.api.pods import Pods, PodTraits
+from herdkeeper.api.pods import Pods, PodTraits, Spread
 from herdkeeper.api.resource import API_VERSION, Compute, Resource, VolumeClaim
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
@@ -67,8 +67,11 @@ def properties(lines: Mapping[str, object], more: Mapping[str, str]) -> str:
 
 
 def compute(resources: Compute) -> Json:
-    """Requests and limits. There is no CPU limit: throttled servers miss heartbeats."""
-    return {"requests": {"cpu": resources.cpu, "memory": resources.memory}, "limits": {"memory": resources.memory}}
+    """Requests and limits. There is no CPU limit unless the resource sets one: throttled servers miss heartbeats."""
+    return {
+        "requests": {"cpu": resources.cpu, "memory": resources.memory, **resources.requests},
+        "limits": {"memory": resources.memory, **resources.limits},
+    }
 
 
 def claim_spec(volume: VolumeClaim) -> Json:
@@ -103,10 +106,9 @@ def placed(selector: Mapping[str, str], pods: Pods) -> Json:
             anti_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         case never:
             assert_never(never)
+    spreads = pods.topology_spread_constraints or (Spread(topology_key=names.ZONE_LABEL, max_skew=1, when_unsatisfiable="ScheduleAnyway"),)
     return {
-        "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": names.ZONE_LABEL, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": chosen}
-        ],
+        "topologySpreadConstraints": [{**spread.model_dump(by_alias=True), "labelSelector": chosen} for spread in spreads],
         "affinity": {"podAntiAffinity": anti_affinity},
         **admitted(pods),
     }

@@ -12,13 +12,25 @@ keeps the others' defaults.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 from pydantic.fields import FieldInfo
 
 from herdkeeper.api import KINDS
-from herdkeeper.api.resource import GROUP, MAY_HOLD_A_SECRET, NO_STATUS, REFUSAL, VERSION, PrinterColumn, Resource, Rule, formatted
+from herdkeeper.api.resource import (
+    GROUP,
+    MAY_HOLD_A_SECRET,
+    NO_STATUS,
+    REFUSAL,
+    RULES,
+    VERSION,
+    PrinterColumn,
+    Resource,
+    Rule,
+    formatted,
+)
 
 Schema = dict[str, Any]
 
@@ -128,7 +140,8 @@ def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) ->
         out["properties"] = {name: _rewrite(part, models, with_defaults=with_defaults) for name, part in node["properties"].items()}
         if node.get("required"):
             out["required"] = list(node["required"])
-        out |= _lifted_rules(out["properties"])
+        rules = [*node.get(RULES, ()), *_lifted_rules(out["properties"])]
+        out |= {"x-kubernetes-validations": rules} if rules else {}
     elif isinstance(node.get("additionalProperties"), dict):
         out["additionalProperties"] = _rewrite(node["additionalProperties"], models, with_defaults=with_defaults)
         out |= {"maxProperties": node["maxProperties"]} if "maxProperties" in node else {}
@@ -147,15 +160,13 @@ def _refusal(pattern: str, text: str) -> Schema:
     return {"x-kubernetes-validations": [{"rule": f"self.matches(r'{pattern}')", **told}]}
 
 
-def _lifted_rules(fields: Schema) -> Schema:
+def _lifted_rules(fields: Schema) -> Iterator[Schema]:
     """Takes the rules from the fields that may hold a secret, and returns them as rules of the enclosing object: after 1.34, the API
     server prints the value that a rule refuses, unless it is an object.
     """
-    rules = []
     for name in (name for name in MAY_HOLD_A_SECRET if name in fields):
         (rule,) = fields[name].pop("x-kubernetes-validations")
-        rules.append(rule | {"rule": rule["rule"].replace("self", f"!has(self.{name}) || self.{name}", 1), "fieldPath": f".{name}"})
-    return {"x-kubernetes-validations": rules} if rules else {}
+        yield rule | {"rule": rule["rule"].replace("self", f"!has(self.{name}) || self.{name}", 1), "fieldPath": f".{name}"}
 
 
 def _resolved(node: Schema, models: dict[str, Schema]) -> Schema:

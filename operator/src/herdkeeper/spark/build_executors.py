@@ -25,6 +25,7 @@ def executor_pod(run: JobRun) -> Json:
     container = {
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
+        **({"resources": {"limits": dict(limits)}} if (limits := run.spec.executors.limits) else {}),
         **({"env": opens} if (opens := [*access_to_files(run.files), *identity.variables]) else {}),
         **({"volumeMounts": mounts} if (mounts := [*encryption_keys.mounts(run.files.keys), *identity.mounts]) else {}),
     }
