@@ -35,7 +35,7 @@ lint: ## style
 types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
-	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/gitops:e2e/tests/monitoring:e2e/tests/registry:e2e/tests/schedules:e2e/tests/secure:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/fields/*.py e2e/tests/gitops/*.py e2e/tests/monitoring/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/secure/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py e2e/tests/upgrade/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/gitops:e2e/tests/monitoring:e2e/tests/registry:e2e/tests/schedules:e2e/tests/secure:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/fields/*.py e2e/tests/gitops/*.py e2e/tests/images/*.py e2e/tests/monitoring/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/secure/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py e2e/tests/upgrade/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports
@@ -117,6 +117,10 @@ e2e-secure: ## a stack is founded with certificates between its servers, and dis
 
 e2e-registry: ## a release is pushed to a registry on this machine, and installed from it alone into a cluster of its own, whose nodes are pulled too
 	@$(run) pytest e2e/tests/registry -x -s
+
+e2e-images: ## servers and a job run from the operator's pod templates as a user that no image knows, in containers of this machine's engine
+	@e2e/bootstrap/engine.sh && e2e/images/build.sh
+	@$(run) pytest e2e/tests/images -x -s
 
 e2e-gitops: ## Flux applies, changes, mends and prunes a database from a git repository on this machine, on the test cluster; its controllers are built from their Go modules
 	@$(run) pytest e2e/tests/gitops -x -s

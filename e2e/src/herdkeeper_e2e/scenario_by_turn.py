@@ -15,9 +15,9 @@ TESTS = Path("e2e/tests")
 LEFT_OUT = ("test_storage_9_", "test_secure_2_", "test_secure_3_")
 """These take longer than a run has for a scenario: one builds the images of earlier versions (`make e2e-storage`), one waits for three
 steps of ten minutes or more, one rolls a stack several times (`make e2e-secure`)."""
-WITHOUT_TURN = ("fields", "gitops", "monitoring", "registry", "upgrade")
+WITHOUT_TURN = ("fields", "gitops", "images", "monitoring", "registry", "upgrade")
 """Folders of scenarios that first build large programs (`make e2e-gitops`, `make e2e-monitoring`), have their own cluster (`make
-e2e-registry`, `make e2e-upgrade`), or take an hour (`make e2e-fields`)."""
+e2e-registry`, `make e2e-upgrade`), have none (`make e2e-images`), or take an hour (`make e2e-fields`)."""
 BY_FUNCTION = ("test_attacks_1_", "test_sql_3_", "test_storage_1_", "test_storage_2_", "test_storage_3_", "test_storage_10_")
 """Files with independent functions that together take too long."""
 
