@@ -62,8 +62,9 @@ class Pods(PodTraits):
     )
     log_format: Literal["Text", "JSON"] | None = Field(
         None,
-        description="How the servers write their logs; Text when absent. JSON: one object a line, with `time`, `level`, `logger`, `thread`, "
-        "`message` and, with an error, `exception`, its stack trace. Lines that the JVM itself writes, and refusals to start, stay text.",
+        description="How the servers write their logs; Text when absent. JSON: one object a line, with `time`, `level`, `logger`, "
+        "`thread`, `message` and, with an error, `exception`, its stack trace. Lines that the JVM itself writes, and refusals to start, "
+        "stay text.",
     )
     topology_spread_constraints: tuple[Spread, ...] = Field(
         (), max_length=5, description="How the pods are spread. Absent: over zones, which is only preferred."
