@@ -16,7 +16,8 @@ from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.clients.zookeeper import EnsembleSessions
 from herdkeeper.codecs.herddb.users import SqlUser
 from herdkeeper.engine.execute_metadata import ensure_znode, format_ledgers_root
-from herdkeeper.herddb.build import LogStore, build_herddb, build_herddb_secret
+from herdkeeper.herddb.build import build_herddb, build_herddb_secret
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.shared.objects import Objects
 from herdkeeper.spark.build_job import build_audit
 from herdkeeper.spark.sources import AuditSource
@@ -40,7 +41,7 @@ def pods(tmp_path: Path) -> Iterator[AssignedPods]:
 def read(kind: Any, **spec: Any) -> Any:
     """A resource on a platform that assigns users and groups."""
     document = {"metadata": {"name": "quick", "namespace": "demo", "uid": "1"}, "spec": spec}
-    return KubernetesReader(LiveSource(None), assigned_ids=True).model(kind, document)  # type: ignore[arg-type]
+    return KubernetesReader(LiveSource(None), assigned_ids=True).model(kind, document)
 
 
 def serving(pods: AssignedPods, name: str, made: tuple[Json, ...], domain: str) -> str:
