@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from played_cluster import PlayedCluster, called, resource
 
 from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+from herdkeeper.plugin.lost_quorum import LOOK, Lost, volume_of
 
 NEWEST = 0x300000002
 VOTERS = "".join(f"server.{number + 1}=zk-zookeeper-{number}.x.demo.svc:2888:3888:participant;2181\n" for number in range(3))
@@ -111,6 +114,18 @@ def test_what_changes_while_a_person_types_is_not_overlooked(monkeypatch: pytest
     with pytest.raises(ClusterError, match="no longer as they were shown"):
         called(cluster, "recover", "zkc/zk", "--accept", "zk-zookeeper-0")
     assert cluster.writes == []
+
+
+def test_a_volume_that_cannot_be_read_is_not_empty(tmp_path: Path) -> None:
+    script = LOOK.replace("/data", str(tmp_path)).replace("/config", str(tmp_path / "none"))
+
+    def look() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+
+    assert isinstance(volume_of(look().stdout, ()), Lost)
+    (tmp_path / "store").write_text("like a disk that fails: no folder can be listed here")
+    assert look().returncode != 0
+    assert not isinstance(volume_of(look().stdout, ()), Lost)
 
 
 @pytest.mark.parametrize("unread", ["not to the end", "no snapshot", "no membership"])

@@ -14,13 +14,16 @@ from herdkeeper.shared import names
 from herdkeeper.shared.quorum import majority
 from herdkeeper.shared.unknown import Unknown
 
-LOOK = """cd /data/store/version-2 2>/dev/null && for file in snapshot.* log.*; do [ ! -e "$file" ] || echo "file $file"; done
+LOOK = """export LC_ALL=C
+files=$(ls /data/store/version-2 2>&1) || case "$files" in *": No such file or directory") files= ;; *) echo "$files" >&2; exit 1 ;; esac
+for file in $files; do case "$file" in snapshot.* | log.*) echo "file $file" ;; esac; done
 echo "epoch $(cat /data/store/version-2/currentEpoch 2>/dev/null)"
 for file in /data/conf/zoo.cfg.dynamic.* /config/zoo.cfg.dynamic.*; do
-  [ ! -s "$file" ] || { echo "membership ${file##*/}"; cat "$file"; echo; }
+  [ ! -s "$file" ] || { echo "membership ${file##*/}"; cat "$file" || exit 1; echo; }
 done
 echo end"""
-"""Shows what a member's volume holds, and the memberships that it may start from: its own before the operator's, as at its start."""
+"""Shows what a member's volume holds, and the memberships that it may start from: its own before the operator's, as at its start. Fails
+where a folder is there and can't be read: that is no empty volume."""
 
 _ELECTION = re.compile(r"New election\. My id = +\d+, proposed zxid=0x([0-9a-f]+)")
 _NONE = 1 << 63
