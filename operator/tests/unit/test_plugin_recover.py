@@ -155,6 +155,17 @@ def test_a_member_whose_pod_does_not_run_is_unknown_until_its_claim_is_gone() ->
     assert called(cluster, "recover", "zkc/zk")[0].document["state"] == "Lost"
 
 
+def test_a_member_that_cannot_be_read_may_know_of_newer_voters_and_blocks() -> None:
+    cluster = lost()
+    cluster.documents += [pod(3), claim(3)]
+    answer, _ = called(cluster, "recover", "zkc/zk")
+    assert answer.document["state"] == "Unknown"
+    assert "zk-zookeeper-3" in answer.text
+    with pytest.raises(ClusterError, match="nothing can be accepted"):
+        called(cluster, "recover", "zkc/zk", "--accept", "zk-zookeeper-0", "--yes")
+    assert cluster.writes == []
+
+
 def test_a_quorum_that_serves_or_can_start_again_is_not_lost() -> None:
     cluster = ensemble({0: holds(), 1: holds(), 2: EMPTY}, {})
     answer, _ = called(cluster, "recover", "zkc/zk")

@@ -107,24 +107,26 @@ def volume_of(shown: str, log: Iterable[str]) -> Held | Lost | Unknown:
 
 
 def diagnose(examined: Mapping[int, Member]) -> Diagnosis:
-    """Returns what became of the quorum: of the voters in the newest membership that a volume holds. What is unknown of a voter blocks."""
+    """Returns what became of the quorum: of the voters in the newest membership that a volume holds. What is unknown of a member blocks."""
     held = {number: member for number, member in examined.items() if isinstance(member.volume, Held)}
     memberships = [member.volume.membership for member in held.values() if isinstance(member.volume, Held)]
     newest = max(memberships, key=lambda membership: membership.version, default=None)
     if newest is None:
         return _without_data(tuple(examined.values()))
     voters = tuple(examined.get(server_id - 1) or _absent(server_id - 1) for server_id in sorted(newest.voters))
+    others = tuple(member for number, member in examined.items() if number + 1 not in newest.voters)
     if serving := [member.pod for member in voters if member.ready]:
         return Diagnosis(State.SERVES, f"nothing is lost: {', '.join(serving)} serve", voters)
-    return _of_those_that_serve_not(voters, newest)
+    return _of_those_that_serve_not(voters, others, newest)
 
 
-def _of_those_that_serve_not(voters: tuple[Member, ...], newest: Membership) -> Diagnosis:
+def _of_those_that_serve_not(voters: tuple[Member, ...], others: tuple[Member, ...], newest: Membership) -> Diagnosis:
     with_data = [member for member in voters if isinstance(member.volume, Held)]
     counted = f"the volumes of {len(with_data)} of {len(voters)} voters hold data, and {majority(len(voters))} are needed"
     if len(with_data) >= majority(len(voters)):
         return Diagnosis(State.STARTS_AGAIN, f"{counted}: the quorum serves again once their pods run", voters)
-    if unknown := [f"{member.pod}: {member.said}" for member in voters if isinstance(member.volume, Unknown)]:
+    # a volume that can't be read may have a newer membership, with other voters
+    if unknown := [f"{member.pod}: {member.said}" for member in (*voters, *others) if isinstance(member.volume, Unknown)]:
         return Diagnosis(State.UNKNOWN, f"{counted}, but it is not known what the others hold ({'; '.join(unknown)})", voters)
     ranked = [(member.volume.epoch, member.volume.zxid, member) for member in with_data if isinstance(member.volume, Held)]
     if not ranked:

@@ -166,7 +166,7 @@ COMMAND = Command(
         Argument("--yes", "accept without typing the ZooKeeperCluster's name", Takes.NOTHING),
         *waiting("900"),
     ),
-    description="It reads each member's volume by a command in its pod (the right pods/exec). While anything of a voter is unknown, "
+    description="It reads each member's volume by a command in its pod (the right pods/exec). While anything of a member is unknown, "
     "nothing can be accepted. Lost disks of bookies and SQL nodes need no such choice: the operator replaces them.",
     writes=True,
 )
