@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from played_cluster import PlayedCluster, called, resource
 
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.lost_quorum import LOOK, Lost, volume_of
 
@@ -69,11 +69,34 @@ def test_an_accepted_member_gets_a_newer_membership_of_itself_and_its_very_pod_i
     cluster = lost()
     answer, _ = called(cluster, "recover", "zkc/zk", "--accept", "zk-zookeeper-0", "--yes")
     assert answer.exit_code == FINE
-    (_, container, _, body, _), deletion = cluster.writes
+    checked, (_, container, _, body, _), deletion = cluster.writes
     assert container == "zookeeper"
     assert "mv alone zoo.cfg.dynamic.10000000b" in body["script"]
     assert "echo 'server.1=zk-zookeeper-0.x.demo.svc:2888:3888:participant;2181'" in body["script"]
+    assert checked == ("delete", "Pod", "zk-zookeeper-0", {"uid": "uid-0"}, True)
     assert deletion == ("delete", "Pod", "zk-zookeeper-0", {"uid": "uid-0"}, False)
+
+
+def test_who_may_not_delete_the_pod_leaves_no_membership_on_its_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object, **__: object) -> None:
+        raise ForbiddenError("pods is forbidden")
+
+    cluster = lost()
+    monkeypatch.setattr(cluster, "delete", forbidden)
+    with pytest.raises(ForbiddenError):
+        called(cluster, "recover", "zkc/zk", "--accept", "zk-zookeeper-0", "--yes")
+    assert cluster.writes == []
+
+
+def test_a_pod_that_is_not_deleted_after_all_is_told_with_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unanswered(*_: object, dry_run: bool = False, **__: object) -> None:
+        if not dry_run:
+            raise ClusterError("the API server does not answer")
+
+    cluster = lost()
+    monkeypatch.setattr(cluster, "delete", unanswered)
+    with pytest.raises(ClusterError, match=r"membership of itself alone.*delete this pod"):
+        called(cluster, "recover", "zkc/zk", "--accept", "zk-zookeeper-0", "--yes")
 
 
 def test_a_dry_run_has_the_deletion_checked_and_runs_nothing_in_the_pod() -> None:
@@ -84,7 +107,7 @@ def test_a_dry_run_has_the_deletion_checked_and_runs_nothing_in_the_pod() -> Non
     assert [change["resource"] for change in answer.document["changes"]] == ["Pod/zk-zookeeper-0"] * 2
 
 
-@pytest.mark.parametrize(("typed", "written"), [("zk\n", 2), ("yes\n", 0)])
+@pytest.mark.parametrize(("typed", "written"), [("zk\n", 3), ("yes\n", 0)])
 def test_on_a_terminal_the_name_of_the_resource_is_typed(monkeypatch: pytest.MonkeyPatch, typed: str, written: int) -> None:
     terminal = io.StringIO(typed)
     terminal.isatty = lambda: True  # type: ignore[method-assign]

@@ -143,9 +143,11 @@ def _go_back(call: Call, name: str, found: Diagnosis, member: Member) -> Answer:
     """Gives the member a membership of itself alone, and restarts it with that."""
     assert found.newest is not None
     script, dry_run = alone(member, found.newest), bool(call.given.dry_run)
+    # before the rest: a membership that waits on a volume would make a second quorum at some later start
+    call.cluster.delete(POD, member.pod, member.uid, dry_run=True)
     if not dry_run:
         call.cluster.execute(member.pod, CONTAINER, script)
-    call.cluster.delete(POD, member.pod, member.uid, dry_run=dry_run)
+        _restart(call.cluster, member)
     sentence = f"{member.pod} starts again as the only voter; the others join with empty volumes"
     note = " (dry run, nothing changed)" if dry_run else ""
     changes = [
@@ -154,6 +156,16 @@ def _go_back(call: Call, name: str, found: Diagnosis, member: Member) -> Answer:
     ]
     document = {**told(name, found).document, "dryRun": dry_run, "changes": changes}
     return Answer(f"ZooKeeperCluster/{name}: {sentence}{note}. {loses(member)}", document)
+
+
+def _restart(cluster: Cluster, member: Member) -> None:
+    try:
+        cluster.delete(POD, member.pod, member.uid)
+    except ClusterError as error:
+        raise ClusterError(
+            f"{member.pod} has the membership of itself alone, and is not known to be restarted: delete this pod, or its next start "
+            f"will make a second quorum of it ({error})"
+        ) from error
 
 
 COMMAND = Command(
