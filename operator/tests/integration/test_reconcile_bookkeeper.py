@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 
 import pytest
@@ -153,6 +154,16 @@ def test_the_token_stays_and_a_deleted_one_is_made_anew_without_a_restart(stage:
     stage.settle(KIND, "bk")
     assert token() != first
     assert [key for key in stage.made() if key[0] == "Pod"] == pods
+
+
+@pytest.mark.parametrize(("stored", "kept"), [("by-a-person\n", "by-a-person"), (" \n", None)])
+def test_a_token_is_what_bookies_read_of_it_without_space_around(stage: Stage, stored: str, kept: str | None) -> None:
+    stage.settle(KIND, "bk")
+    stage.patch("Secret", "bk-bookie-token", {"data": {"token": base64.b64encode(stored.encode()).decode()}})
+    stage.settle(KIND, "bk")
+    found = base64.b64decode(stage.found("Secret", "bk-bookie-token")["data"]["token"]).decode()
+    assert found == found.strip() == (kept or found)
+    assert found
 
 
 def test_all_but_claims_and_pods_belong_to_the_resource(stage: Stage) -> None:

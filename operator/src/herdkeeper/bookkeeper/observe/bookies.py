@@ -79,7 +79,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         identities=_identities(cluster, store, reader),
-        token=secret.get(names.TOKEN_KEY) or secrets.token_urlsafe(32),
+        token=secret.get(names.TOKEN_KEY, "").strip() or secrets.token_urlsafe(32),
     )
     scan = _scan(fleet, reader)
     return fleet if scan is None else dataclasses.replace(fleet, scan=scan)
