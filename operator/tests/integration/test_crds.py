@@ -74,6 +74,10 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
         )
     ),
     *(
+        ("ReplicationAudit", {"job": {"executors": {"limits": {"cpu": limit}}}}, refused)
+        for limit, refused in (("500m", None), ("499m", "cpu is 500m, more than the limit of 499m: raise limits.cpu, or lower cpu"))
+    ),
+    *(
         (
             "ZooKeeperCluster",
             {"pods": {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": wish}]}},
@@ -120,6 +124,7 @@ REFERENCES = {
     "BookKeeperCluster": {"zooKeeperRef": {"name": "zk"}},
     "HerdDBCluster": {"bookKeeperRef": {"name": "bk"}},
     "Tablespace": {"herdDBRef": {"name": "db"}},
+    "ReplicationAudit": {"bookKeeperRef": {"name": "bk"}},
 }
 
 

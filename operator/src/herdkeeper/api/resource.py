@@ -339,20 +339,6 @@ class VolumeClaim(Model):
     )
 
 
-_LIMITED = "name in ['cpu', 'ephemeral-storage'] || name.startsWith('hugepages-') || name.contains('/')"
-LIMIT_RULES: list[JsonValue] = [
-    {
-        "rule": f"!has(self.limits) || self.limits.all(name, {_LIMITED})",
-        "message": "limits has another name than cpu, ephemeral-storage, hugepages-<size> and a device's; memory is limited by `memory`",
-        "messageExpression": formatted(
-            "limits has %s: give cpu, ephemeral-storage, hugepages-<size> or the name of a device; memory is limited by `memory`",
-            f"self.limits.filter(name, !({_LIMITED}))[0]",
-        ),
-    }
-]
-"""For a model with `limits` and `memory`."""
-
-
 def _at_most(requested: str, limit: str, what: str, fix: str) -> JsonDict:
     """Returns a rule that refuses a request above its limit, if both are there. Each is a field, or `field/name` of a map in it.
 
@@ -377,6 +363,21 @@ def _amount(path: str) -> str:
     return f"self.{field}['{name}']" if name else f"self.{field}"
 
 
+_LIMITED = "name in ['cpu', 'ephemeral-storage'] || name.startsWith('hugepages-') || name.contains('/')"
+LIMIT_RULES: list[JsonValue] = [
+    {
+        "rule": f"!has(self.limits) || self.limits.all(name, {_LIMITED})",
+        "message": "limits has another name than cpu, ephemeral-storage, hugepages-<size> and a device's; memory is limited by `memory`",
+        "messageExpression": formatted(
+            "limits has %s: give cpu, ephemeral-storage, hugepages-<size> or the name of a device; memory is limited by `memory`",
+            f"self.limits.filter(name, !({_LIMITED}))[0]",
+        ),
+    },
+    _at_most("cpu", "limits/cpu", "cpu", "raise limits.cpu, or lower cpu"),
+]
+"""For a model with `cpu`, `limits` and `memory`."""
+
+
 class Compute(Model):
     """CPU and memory of one container. A server's heap and direct memory follow from the memory limit."""
 
@@ -389,7 +390,6 @@ class Compute(Model):
                     "message": "requests has another name than memory and ephemeral-storage: cpu is the request of CPU, and for others "
                     "Kubernetes requests the limit",
                 },
-                _at_most("cpu", "limits/cpu", "cpu", "raise limits.cpu, or lower cpu"),
                 _at_most("requests/memory", "memory", "requests.memory", "raise memory, which is the limit"),
                 _at_most("requests/ephemeral-storage", "limits/ephemeral-storage", "ephemeral-storage of requests", "raise the limit"),
             ]
