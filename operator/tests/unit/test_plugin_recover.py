@@ -31,7 +31,7 @@ def pod(number: int, **status: object) -> dict:
 
 
 def claim(number: int, phase: str = "Bound") -> dict:
-    return {"kind": "PersistentVolumeClaim", "metadata": {"name": f"data-zk-zookeeper-{number}"}, "status": {"phase": phase}}
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": f"data-zk-zookeeper-{number}"}, "spec": {}, "status": {"phase": phase}}
 
 
 def ensemble(shown: Mapping[int, str], zxids: Mapping[int, int]) -> PlayedCluster:
@@ -176,6 +176,18 @@ def test_a_member_whose_pod_does_not_run_is_unknown_until_its_claim_is_gone() ->
     assert called(cluster, "recover", "zkc/zk")[0].document["state"] == "Lost"
     cluster.documents = [item for item in cluster.documents if item["metadata"]["name"] not in ("zk-zookeeper-2", "data-zk-zookeeper-2")]
     assert called(cluster, "recover", "zkc/zk")[0].document["state"] == "Lost"
+
+
+@pytest.mark.parametrize("field", ["dataSource", "dataSourceRef"])
+def test_a_claim_that_waits_for_a_volume_from_its_snapshot_is_not_lost(field: str) -> None:
+    cluster = lost()
+    cluster.documents = [item for item in cluster.documents if item["metadata"]["name"] not in ("zk-zookeeper-2", "data-zk-zookeeper-2")]
+    waits = claim(2, "Pending")
+    waits["spec"][field] = {"kind": "VolumeSnapshot", "name": "of-yesterday"}
+    cluster.documents += [pod(2, phase="Pending"), waits]
+    answer, _ = called(cluster, "recover", "zkc/zk")
+    assert answer.document["state"] == "Unknown"
+    assert "VolumeSnapshot of-yesterday" in answer.text
 
 
 def test_a_member_that_cannot_be_read_may_know_of_newer_voters_and_blocks() -> None:

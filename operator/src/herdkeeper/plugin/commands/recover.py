@@ -58,7 +58,9 @@ def _member(cluster: Cluster, name: str, pod: Json | None, claim: Json | None) -
     if pod is not None and (pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"):
         return Member(name, _volume(cluster, name), str(pod["metadata"]["uid"]), is_ready(pod))
     if claim is not None and (claim.get("status") or {}).get("phase") == "Pending":
-        return Member(name, Lost("its volume claim never had a volume"))
+        source = claim["spec"].get("dataSourceRef") or claim["spec"].get("dataSource")
+        filled = None if source is None else Unknown(f"its volume claim waits for a volume made from {source['kind']} {source['name']}")
+        return Member(name, filled or Lost("its volume claim never had a volume"))
     return Member(name, Unknown(f"its volume can't be read: {pod_trouble(pod)}"))
 
 
