@@ -19,6 +19,7 @@ import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.Column;
+import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.network.Channel;
 import herddb.server.Server;
@@ -31,6 +32,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.security.CodeSource;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -76,6 +78,7 @@ public final class HerdInternals {
     private static final Field INDEXES = field(TableSpaceManager.class.getName(), "indexes", ConcurrentHashMap.class);
     private static final Field INDEXES_BY_TABLE =
             field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
+    private static final Field CHILDREN = field(TableManager.class.getName(), "childrenTables", Table[].class);
     private static final Field NEXT_KEY = field(TableManager.class.getName(), "nextPrimaryKeyValue", AtomicLong.class);
     private static final Method RELEASE_ROW = releaseRow();
     private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
@@ -284,6 +287,28 @@ public final class HerdInternals {
                 LOGGER.log(Level.INFO, "no lock of index " + index.getIndexName() + " was left to be released", error);
             }
         });
+    }
+
+    /**
+     * Has each table know, of the tables that refer to it, only the foreign keys that lead to it. HerdDB follows all that such a table has: a
+     * DELETE would delete the children of another table's row, too, if that one's key has the same value.
+     */
+    public static void forgetReferencesToOthers(TableSpaceManager tablespace) {
+        for (Table parent : tablespace.getAllTablesForPlanner()) {
+            if (tablespace.getTableManager(parent.name) instanceof TableManager manager) {
+                Table[] children = tablespace.collectChildrenTables(parent);
+                set(CHILDREN, manager, children == null ? null
+                        : Arrays.stream(children).map(child -> referringTo(parent, child)).toArray(Table[]::new));
+            }
+        }
+    }
+
+    private static Table referringTo(Table parent, Table child) {
+        Table.Builder referring = Table.builder().uuid(child.uuid).name(child.name).tablespace(child.tablespace);
+        Arrays.stream(child.columns).forEach(column -> referring.column(column.name, column.type, column.serialPosition, column.defaultValue));
+        Arrays.stream(child.primaryKey).forEach(referring::primaryKey);
+        Arrays.stream(child.foreignKeys).filter(key -> key.parentTableId.equals(parent.uuid)).forEach(referring::foreingKey);
+        return referring.build();
     }
 
     /** The counters of the next keys, by the names of the tables with auto-increment. */

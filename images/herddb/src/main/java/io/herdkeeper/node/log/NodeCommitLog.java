@@ -255,6 +255,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         list.whileOnly(fencedLedgers, () -> super.startWriting(expectedReplicaCount));
         list.writtenIf(rolls::isWriteLockedByCurrentThread);
         raiseTransactionIds();
+        if (tablespace != null) {
+            HerdInternals.forgetReferencesToOthers(tablespace);
+        }
         writing = true;
         manager.failures().over(tableSpaceUuid);
     }

@@ -410,8 +410,12 @@ public final class StatementGuard extends DBManager {
         }
         return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 log == null ? error : afterEntries(log.definitions() != before, log, error))).whenComplete((done, error) -> {
-            context.setTableSpaceLock(0);
-            lock.unlockWrite(stamp);
+            try {
+                HerdInternals.forgetReferencesToOthers(tablespace);
+            } finally {
+                context.setTableSpaceLock(0);
+                lock.unlockWrite(stamp);
+            }
         });
     }
 

@@ -5,8 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.TableManager;
+import herddb.core.TableSpaceManager;
 import herddb.model.StatementExecutionException;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
@@ -134,6 +137,28 @@ class KeysAndReferencesTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"CASCADE", "SET NULL", "NO ACTION"})
+    void aDeleteOfARowReachesOnlyTheRowsThatReferToItsTable(String action) throws Exception {
+        String other = "t" + tables++;
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + other + " (k int primary key, n int)");
+        execute(0, "INSERT INTO " + other + "(k,n) VALUES(1,1),(2,2)");
+        execute(0, ("CREATE TABLE " + child + " (k int primary key, n int, o int, CONSTRAINT f" + child + " FOREIGN KEY (n) REFERENCES " + table
+                + "(k) ON DELETE %1$s, CONSTRAINT g" + child + " FOREIGN KEY (o) REFERENCES " + other + "(k) ON DELETE %1$s)").formatted(action));
+        execute(0, "INSERT INTO " + child + "(k,n,o) VALUES(10,2,1)");
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
+        bootAgain();
+        assertEquals(1, execute(0, "DELETE FROM " + other + " WHERE k=2"));
+        assertEquals(List.of("10=2"), rows(child));
+    }
+
+    private static void bootAgain() throws Exception {
+        TableSpaceManager before = leader.manager("herd");
+        ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
+        Await.until("another boot of the tablespace", LIMIT, () -> leader.manager("herd") != null && leader.manager("herd") != before && leader.manager("herd").isLeader());
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"CASCADE", "SET NULL"})
     void aRowWhoseChildrenAreInItsOwnTableIsDeletedInATransactionAndRefusedAtOnceOutside(String action) throws Exception {
         refersToItself("ON DELETE " + action);
@@ -207,6 +232,10 @@ class KeysAndReferencesTest {
     }
 
     private List<String> rows() {
+        return rows(table);
+    }
+
+    private static List<String> rows(String table) {
         TreeSet<String> rows = new TreeSet<>();
         TableManager manager = (TableManager) leader.manager("herd").getTableManager(table);
         manager.scanForIndexRebuild(row -> {
