@@ -11,6 +11,7 @@ import herddb.model.DataScanner;
 import herddb.model.DataScannerException;
 import herddb.model.DuplicatePrimaryKeyException;
 import herddb.model.GetResult;
+import herddb.model.Predicate;
 import herddb.model.Record;
 import herddb.model.RecordFunction;
 import herddb.model.ScanResult;
@@ -66,6 +67,24 @@ public final class ReplaceOp implements PlannerOp {
     private record Change(Record before, Record after) {
     }
 
+    /** Still as it was read: another statement may have changed a row, and the insert would undo that. */
+    private static final class Unchanged extends Predicate {
+
+        private final Record before;
+        private final Table table;
+
+        Unchanged(Record before, Table table) {
+            this.before = before;
+            this.table = table;
+        }
+
+        /** Of the rows that its transaction has inserted, HerdDB asks for each. */
+        @Override
+        public boolean evaluate(Record row, StatementEvaluationContext context) {
+            return row.key.equals(before.key) && value(row.getDataAccessor(table), table).equals(before.value);
+        }
+    }
+
     /** A value of a unique index. */
     private record Value(String index, Bytes value) {
     }
@@ -103,10 +122,13 @@ public final class ReplaceOp implements PlannerOp {
     }
 
     private Change change(DataAccessor row, Table table, TableContext tableContext, StatementEvaluationContext context) {
-        Record before = new Record(RecordSerializer.serializeIndexKey(row, table, table.getPrimaryKey()),
-                Bytes.from_array(RecordSerializer.serializeValueRaw(row.toMap(), table, -1)));
+        Record before = new Record(RecordSerializer.serializeIndexKey(row, table, table.getPrimaryKey()), value(row, table));
         return new Change(before, new Record(Bytes.from_array(keyFunction.computeNewValue(before, context, tableContext)),
                 Bytes.from_array(recordFunction.computeNewValue(before, context, tableContext))));
+    }
+
+    private static Bytes value(DataAccessor row, Table table) {
+        return Bytes.from_array(RecordSerializer.serializeValueRaw(row.toMap(), table, -1));
     }
 
     private void refuseKeys(
@@ -197,9 +219,11 @@ public final class ReplaceOp implements PlannerOp {
             List<Change> changes, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         CompletableFuture<StatementExecutionResult> last = CompletableFuture.completedFuture(
                 new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
+        Table table = manager.getTableManager(tableName).getTable();
         for (Change change : changes) {
+            DMLStatement delete = new DeleteStatement(tablespace, tableName, change.before.key, new Unchanged(change.before, table));
             DMLStatement insert = new InsertStatement(tablespace, tableName, change.after).setReturnValues(returnValues);
-            for (DMLStatement step : List.of(new DeleteStatement(tablespace, tableName, change.before.key, null), insert)) {
+            for (DMLStatement step : List.of(delete, insert)) {
                 last = last.thenCompose(before -> manager.executeStatementAsync(step, context, new TransactionContext(before.transactionId))
                         .thenApply(after -> added((DMLStatementExecutionResult) before, (DMLStatementExecutionResult) after)));
             }
@@ -207,7 +231,11 @@ public final class ReplaceOp implements PlannerOp {
         return last;
     }
 
-    private static DMLStatementExecutionResult added(DMLStatementExecutionResult before, DMLStatementExecutionResult after) {
+    private DMLStatementExecutionResult added(DMLStatementExecutionResult before, DMLStatementExecutionResult after) {
+        if (after.getUpdateCount() == 0) {
+            throw new StatementExecutionException("another statement has changed or deleted a row of table " + tableName
+                    + " meanwhile: its key is not changed, and that of other rows may be");
+        }
         return new DMLStatementExecutionResult(
                 after.transactionId, before.getUpdateCount() + after.getUpdateCount(), after.getKey(), after.getNewvalue());
     }

@@ -14,9 +14,12 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -156,6 +159,55 @@ class KeysAndReferencesTest {
         TableSpaceManager before = leader.manager("herd");
         ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
         Await.until("another boot of the tablespace", LIMIT, () -> leader.manager("herd") != null && leader.manager("herd") != before && leader.manager("herd").isLeader());
+    }
+
+    @Test
+    void anUpdateOfAKeyInATransactionChangesOneOfTwoRowsThatDifferByTheirKeys() throws Exception {
+        long transaction = Node.begin(leader.server(), "herd");
+        execute(transaction, "INSERT INTO " + table + "(k,n) VALUES(10,7),(11,7)");
+        assertEquals(2, execute(transaction, "UPDATE " + table + " SET k=12 WHERE k=10"));
+        commit(transaction);
+        assertEquals(List.of("0=0", "11=7", "12=7", "1=1", "2=2", "3=3", "4=4"), rows());
+    }
+
+    @Test
+    void anUpdateOfAKeyUndoesNoChangeThatAnotherStatementMakesMeanwhile() throws Exception {
+        int last = lastKey();
+        long holding = Node.begin(leader.server(), "herd");
+        execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", last);
+        CompletableFuture<Integer> moving = CompletableFuture.supplyAsync(() -> execute(0, "UPDATE " + table + " SET k=k+10"));
+        Thread.sleep(2000); // it has read all rows but this one, for whose lock it waits
+        for (int key = 0; key < 5; key++) {
+            if (key != last) {
+                execute(0, "UPDATE " + table + " SET n=100 WHERE k=?", key);
+            }
+        }
+        rollBack(holding);
+        CompletionException refusal = assertThrows(CompletionException.class, moving::join);
+        assertTrue(refusal.getMessage().contains("meanwhile"), refusal.getMessage());
+        assertEquals(4, rows().stream().filter(row -> row.endsWith("=100")).count(), rows().toString());
+    }
+
+    @Test
+    void anUpdateOfAKeyBringsNoRowBackThatAnotherStatementDeletesMeanwhile() throws Exception {
+        long holding = Node.begin(leader.server(), "herd");
+        int last = lastKey();
+        int first = last == 0 ? 1 : 0;
+        execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", last);
+        CompletableFuture<Integer> moving = CompletableFuture.supplyAsync(() -> execute(0, "UPDATE " + table + " SET k=k+10"));
+        Thread.sleep(2000);
+        execute(0, "DELETE FROM " + table + " WHERE k=?", first);
+        rollBack(holding);
+        assertThrows(CompletionException.class, moving::join);
+        assertEquals(List.of(), rows().stream().filter(row -> row.endsWith("=" + first)).toList());
+    }
+
+    /** The one that a scan comes to last. */
+    private int lastKey() {
+        List<Integer> keys = new ArrayList<>();
+        TableManager manager = (TableManager) leader.manager("herd").getTableManager(table);
+        manager.scanForIndexRebuild(row -> keys.add((Integer) row.toBean(manager.getTable()).get("k")));
+        return keys.get(4);
     }
 
     @ParameterizedTest
