@@ -130,12 +130,12 @@ class DisplacedLeaderTest {
 
     /** A statement outside of transactions waits for a row that a transaction keeps. */
     private static CompletableFuture<Void> waitForARow(RunningNode node) throws Exception {
-        long before = threadsThatWaitForRows(); // of tests before
+        long before = Await.threadsThatWaitForRows(); // of tests before
         long holding = Node.begin(node.server(), "app");
         Node.execute(node.server(), holding, "UPDATE app.t SET n=2 WHERE k=1");
         CompletableFuture<Void> waiting =
                 CompletableFuture.runAsync(() -> Node.execute(node.server(), 0, "UPDATE app.t SET n=3 WHERE k=1"));
-        Await.until("the second statement waits for the row", LIMIT, () -> threadsThatWaitForRows() > before);
+        Await.until("the second statement waits for the row", LIMIT, () -> Await.threadsThatWaitForRows() > before);
         return waiting;
     }
 
@@ -146,11 +146,6 @@ class DisplacedLeaderTest {
         node.server().getManager().triggerActivator(ActivatorRunRequest.FULL);
         Await.until("the activator checkpoints", LIMIT, () -> List.of(activator.getStackTrace()).stream()
                 .anyMatch(frame -> frame.getMethodName().equals("checkpoint")));
-    }
-
-    private static long threadsThatWaitForRows() {
-        return Thread.getAllStackTraces().values().stream()
-                .filter(stack -> List.of(stack).stream().anyMatch(frame -> frame.getMethodName().equals("acquireWriteLockForKey"))).count();
     }
 
     private static void lead(RunningNode node, String leader) throws Exception {

@@ -158,7 +158,10 @@ class KeysAndReferencesTest {
     private static void bootAgain() throws Exception {
         TableSpaceManager before = leader.manager("herd");
         ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
-        Await.until("another boot of the tablespace", LIMIT, () -> leader.manager("herd") != null && leader.manager("herd") != before && leader.manager("herd").isLeader());
+        Await.until("another boot of the tablespace", LIMIT, () -> {
+            TableSpaceManager again = leader.manager("herd");
+            return again != null && again != before && again.isLeader();
+        });
     }
 
     @Test
@@ -175,8 +178,9 @@ class KeysAndReferencesTest {
         int last = lastKey();
         long holding = Node.begin(leader.server(), "herd");
         execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", last);
+        long before = Await.threadsThatWaitForRows();
         CompletableFuture<Integer> moving = CompletableFuture.supplyAsync(() -> execute(0, "UPDATE " + table + " SET k=k+10"));
-        Thread.sleep(2000); // it has read all rows but this one, for whose lock it waits
+        Await.until("it has read all rows but the last one", LIMIT, () -> Await.threadsThatWaitForRows() > before);
         for (int key = 0; key < 5; key++) {
             if (key != last) {
                 execute(0, "UPDATE " + table + " SET n=100 WHERE k=?", key);
@@ -194,8 +198,9 @@ class KeysAndReferencesTest {
         int last = lastKey();
         int first = last == 0 ? 1 : 0;
         execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", last);
+        long before = Await.threadsThatWaitForRows();
         CompletableFuture<Integer> moving = CompletableFuture.supplyAsync(() -> execute(0, "UPDATE " + table + " SET k=k+10"));
-        Thread.sleep(2000);
+        Await.until("it has read all rows but the last one", LIMIT, () -> Await.threadsThatWaitForRows() > before);
         execute(0, "DELETE FROM " + table + " WHERE k=?", first);
         rollBack(holding);
         assertThrows(CompletionException.class, moving::join);

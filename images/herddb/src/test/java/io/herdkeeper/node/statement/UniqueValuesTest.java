@@ -161,9 +161,10 @@ class UniqueValuesTest {
         long open = begin();
         insert(open, 100, 100, 100);
         execute(open, "UPDATE " + table + " SET n=101 WHERE k=100");
+        long before = Await.threadsThatWaitForRows();
         CompletableFuture<Integer> given = CompletableFuture.supplyAsync(() -> insert(0, 200, 100, 0));
         CompletableFuture<Integer> kept = CompletableFuture.supplyAsync(() -> insert(0, 201, 101, 0));
-        Thread.sleep(500); // both wait for the transaction
+        Await.until("both wait for the transaction", LIMIT, () -> Await.threadsThatWaitForRows() > before + 1);
         end(open, commits);
         assertEquals(1, given.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
         assertEquals(commits, kept.handle((done, error) -> error != null).get(LIMIT.toSeconds(), TimeUnit.SECONDS));

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.testing;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.Callable;
 
 /** Waits for a condition, never for a time. */
@@ -20,5 +21,12 @@ public final class Await {
             }
             Thread.sleep(POLL_MILLIS);
         }
+    }
+
+    /** How many threads wait for a lock of a row, or of a value of an index; some may be of tests before. */
+    public static long threadsThatWaitForRows() {
+        return Thread.getAllStackTraces().values().stream()
+                .filter(stack -> List.of(stack).stream().anyMatch(frame -> frame.getMethodName().matches("acquire(Read|Write)LockForKey")))
+                .count();
     }
 }
