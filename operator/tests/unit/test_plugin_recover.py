@@ -242,9 +242,10 @@ def test_without_any_data_only_snapshots_help() -> None:
     assert "snapshots" in way["way"]
 
 
-def test_a_paused_ensemble_is_resumed_first() -> None:
+@pytest.mark.parametrize(("mark", "value"), [("paused", "true"), ("paused", "yes"), ("plan", "True")])
+def test_a_paused_ensemble_is_resumed_first(mark: str, value: str) -> None:
     cluster = lost()
-    cluster.documents[0]["metadata"]["annotations"] = {"herdkeeper.io/paused": "true"}
+    cluster.documents[0]["metadata"]["annotations"] = {f"herdkeeper.io/{mark}": value}
     with pytest.raises(ClusterError, match="resume it first"):
         called(cluster, "recover", "zkc/zk", "--accept", "zk-zookeeper-0", "--yes")
 

@@ -14,7 +14,8 @@ from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds
 from herdkeeper.plugin.stack_tree import condition, parent_of
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
-from herdkeeper.shared.objects import Json, annotation, is_ready, pod_trouble
+from herdkeeper.shared.objects import Json, is_ready, pod_trouble
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.unknown import Unknown
 
 CONTAINER = "zookeeper"
@@ -121,9 +122,8 @@ def _ensemble(call: Call) -> Json:
 def _accepted(item: Json, found: Diagnosis, pod: str) -> Member:
     """Returns the member whose data is accepted. Raises ClusterError while nothing may be accepted, and BadInputError for another one."""
     name = item["metadata"]["name"]
-    for mark in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION):
-        if annotation(item, mark) == "true":
-            raise ClusterError(f"ZooKeeperCluster/{name} has {mark}, and the operator has to bring the others back: resume it first")
+    if (mark := paused_by(item["metadata"].get("annotations") or {})) is not None:
+        raise ClusterError(f"ZooKeeperCluster/{name} has {mark}, and the operator has to bring the others back: resume it first")
     if found.best is None:
         raise ClusterError(f"ZooKeeperCluster/{name}: nothing can be accepted: {found.sentence}")
     if found.best.pod != pod:
