@@ -97,6 +97,15 @@ def test_last_words_are_cut_to_one_short_line():
 
 
 @pytest.mark.parametrize(
+    ("message", "told"),
+    [('{"a":' + "[" * 4000, "exit code 1"), ('{"message": "no space left", "exception": null}', "no space left")],
+    ids=["nested deeply", "without an exception"],
+)
+def test_last_words_that_look_like_json_stop_nothing_whatever_they_are(message: str, told: str) -> None:
+    assert told in pod_trouble(pod(WAITS, {"exitCode": 1, "message": message}))
+
+
+@pytest.mark.parametrize(
     "found",
     [
         pod({"waiting": {"reason": "ErrImagePull", "message": "failed to pull the image " * 30}}),

@@ -274,6 +274,6 @@ def _logged(line: str) -> str:
     """Returns the message of a line of a log in JSON, and its exception; other lines as they are."""
     try:
         found = json.loads(line) if line.startswith("{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return line
-    return line if not isinstance(found, dict) else f"{found.get('message', '')}\n{found.get('exception', '')}".strip()
+    return line if not isinstance(found, dict) else f"{found.get('message') or ''}\n{found.get('exception') or ''}".strip()
