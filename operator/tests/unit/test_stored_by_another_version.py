@@ -38,7 +38,7 @@ def document_of(resource: Resource) -> dict[str, Any]:
     return {"kind": resource.KIND, **resource.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
-MAPS = ("config", "nodeSelector", "annotations", "labels", "podLabels", "namespaceLabels", "options")
+MAPS = ("config", "nodeSelector", "annotations", "labels", "podLabels", "namespaceLabels", "options", "requests", "limits")
 """Fields whose keys are the user's."""
 
 
