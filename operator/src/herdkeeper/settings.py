@@ -56,7 +56,7 @@ def _images(environment: Mapping[str, str], default: DefaultImages) -> DefaultIm
 
 
 def _one_of(values: tuple[str, ...], environment: Mapping[str, str], name: str, default: str) -> str:
-    value = environment.get(name, default)
+    value = environment.get(name) or default
     if value not in values:
         raise SettingsError(f"{name} is {value!r}: set one of {', '.join(values)}")
     return value

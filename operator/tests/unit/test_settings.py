@@ -18,6 +18,11 @@ def test_without_variables_all_namespaces_are_watched():
     assert Settings.from_environment({}) == Settings()
 
 
+def test_an_empty_variable_as_of_a_null_in_the_chart_s_values_is_as_none():
+    names = ("WATCH_NAMESPACES", "SPARK_IMAGE", "DRIVER_ROLE", "POD_IDS", "RESYNC_SECONDS", "LOG_LEVEL", "POD_NAMESPACE", "POD_NAME")
+    assert Settings.from_environment({f"HERDKEEPER_{name}": "" for name in names}) == Settings()
+
+
 def test_the_chart_s_variables_are_read():
     settings = Settings.from_environment(
         {
