@@ -2,6 +2,7 @@ package herddb.model.planner;
 
 import herddb.codec.RecordSerializer;
 import herddb.core.AbstractIndexManager;
+import herddb.core.HerdDBInternalException;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.Column;
@@ -27,6 +28,7 @@ import herddb.model.UniqueIndexContraintViolationException;
 import herddb.model.commands.DeleteStatement;
 import herddb.model.commands.GetStatement;
 import herddb.model.commands.InsertStatement;
+import herddb.model.commands.RollbackTransactionStatement;
 import herddb.utils.Bytes;
 import herddb.utils.DataAccessor;
 import herddb.utils.IllegalDataAccessException;
@@ -97,28 +99,50 @@ public final class ReplaceOp implements PlannerOp {
     @Override
     public CompletableFuture<StatementExecutionResult> executeAsync(TableSpaceManager manager, TransactionContext transaction,
             StatementEvaluationContext context, boolean lockRequired, boolean forWrite) {
-        TableManager table = (TableManager) manager.getTableManager(tableName);
         ScanResult rows = (ScanResult) input.execute(manager, transaction, context, true, true);
-        TransactionContext begun = transaction;
+        long reading = rows.dataScanner.getTransactionId();
+        TransactionContext begun = reading > 0 ? new TransactionContext(reading) : transaction;
+        CompletableFuture<StatementExecutionResult> result;
+        try {
+            result = replace(rows, manager, begun, context);
+        } catch (RuntimeException error) {
+            result = CompletableFuture.failedFuture(error instanceof HerdDBInternalException ? error
+                    : new StatementExecutionException("the statement can't be computed: " + error, error));
+        }
+        if (transaction.transactionId != TransactionContext.AUTOTRANSACTION_ID || reading <= 0) {
+            return result;
+        }
+        return result.exceptionallyCompose(error -> rolledBack(manager, reading, context)
+                .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture));
+    }
+
+    /** The client does not learn of a transaction that was begun for a statement that fails, and its rows would stay locked. */
+    private CompletableFuture<StatementExecutionResult> rolledBack(TableSpaceManager manager, long begun, StatementEvaluationContext context) {
+        Transaction own = manager.getTransaction(begun);
+        while (own != null && own.getRefCount() > 0) {
+            own.decreaseRefCount(); // HerdDB forgets the scanners of a query that fails, and a ROLLBACK would wait for them for ever
+        }
+        return manager.executeStatementAsync(
+                new RollbackTransactionStatement(tablespace, begun), context, TransactionContext.NO_TRANSACTION);
+    }
+
+    private CompletableFuture<StatementExecutionResult> replace(
+            ScanResult rows, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
+        TableManager table = (TableManager) manager.getTableManager(tableName);
         List<Change> changes = new ArrayList<>();
         try (DataScanner scanner = rows.dataScanner) {
             while (scanner.hasNext()) {
                 changes.add(change(scanner.next(), table.getTable(), table.buildTableContext(), context));
-                begun = scanner.getTransactionId() > 0 ? new TransactionContext(scanner.getTransactionId()) : begun;
             }
         } catch (DataScannerException error) {
             throw new StatementExecutionException(error);
         }
         if (changes.isEmpty()) {
-            return CompletableFuture.completedFuture(new DMLStatementExecutionResult(begun.transactionId, 0, null, null));
+            return CompletableFuture.completedFuture(new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
         }
-        try {
-            refuseKeys(changes, manager, begun, context);
-            refuseValues(changes, manager, table.getTable(), begun);
-        } catch (StatementExecutionException refusal) {
-            return CompletableFuture.failedFuture(refusal);
-        }
-        return change(changes, manager, begun, context);
+        refuseKeys(changes, manager, transaction, context);
+        refuseValues(changes, manager, table.getTable(), transaction);
+        return change(changes, manager, transaction, context);
     }
 
     private Change change(DataAccessor row, Table table, TableContext tableContext, StatementEvaluationContext context) {

@@ -7,12 +7,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.StatementExecutionException;
+import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import java.sql.Timestamp;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -207,12 +209,50 @@ class KeysAndReferencesTest {
         assertEquals(List.of(), rows().stream().filter(row -> row.endsWith("=" + first)).toList());
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void anUpdateOfAKeyChangesRowsWithValuesOfEachType(boolean inTransaction) throws Exception {
+        String wide = "t" + tables++;
+        execute(0, "CREATE TABLE " + wide + " (k int, l string, s string, d double, l2 long, t timestamp, b boolean, y blob, e string not null,"
+                + " f floata, primary key(k,l))");
+        execute(0, "INSERT INTO " + wide + "(k,l,s,d,l2,t,b,y,e,f) VALUES(?,?,?,?,?,?,?,?,?,?)", 1, "a", "x", 1.5d, 5L,
+                new Timestamp(1), true, new byte[]{1, 2}, "", new float[]{1f, 2f});
+        execute(0, "INSERT INTO " + wide + "(k,l,s,d,l2,t,b,y,e) VALUES(?,?,?,?,?,?,?,?,?)", 2, "b", null, null, null, null, null, null, "e");
+        execute(0, "ALTER TABLE " + wide + " ADD COLUMN z int");
+        execute(0, "ALTER TABLE " + wide + " ADD COLUMN zz int not null default 5");
+        execute(0, "INSERT INTO " + wide + "(k,l,e) VALUES(?,?,?)", 3, "c", "e");
+        long transaction = inTransaction ? Node.begin(leader.server(), "herd") : 0;
+        execute(transaction, "UPDATE " + wide + " SET s='new',d=d+1 WHERE k=1");
+        execute(transaction, "INSERT INTO " + wide + "(k,l,e) VALUES(?,?,?)", 4, "d", "e");
+        assertEquals(8, execute(transaction, "UPDATE " + wide + " SET k=k+10,l='q'"));
+        assertEquals(8, execute(transaction, "UPDATE " + wide + " SET k=k+10,l='q',z=3 WHERE k > 5 and (s='new' or s is null)"));
+        assertEquals(8, execute(transaction, "UPDATE " + wide + " SET k=k+10,l='q' WHERE k in (SELECT k FROM " + wide + ")"));
+        commit(transaction);
+    }
+
     /** The one that a scan comes to last. */
     private int lastKey() {
         List<Integer> keys = new ArrayList<>();
         TableManager manager = (TableManager) leader.manager("herd").getTableManager(table);
         manager.scanForIndexRebuild(row -> keys.add((Integer) row.toBean(manager.getTable()).get("k")));
         return keys.get(4);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SET k=2 WHERE k=1", "SET k=9 WHERE k>2", "SET k=9 WHERE k=77",
+        "SET k=9 WHERE k IN (SELECT k FROM %s WHERE k>2)", "SET k=CASE WHEN k=3 THEN NULL ELSE k+20 END WHERE k IN (SELECT k FROM %s)"})
+    void anUpdateOfAKeyThatBeginsATransactionLeavesNoneThatItsClientDoesNotKnow(String update) {
+        long begun;
+        try {
+            begun = Node.execute(leader.server(), TransactionContext.AUTOTRANSACTION_ID,
+                    "UPDATE " + table + " " + update.formatted(table)).transactionId;
+        } catch (StatementExecutionException refusal) {
+            begun = 0;
+        }
+        long known = begun;
+        assertEquals(List.of(), leader.manager("herd").getTransactions().stream().filter(open -> open.transactionId != known).toList());
+        commit(known);
+        assertEquals(1, execute(0, "UPDATE " + table + " SET n=7 WHERE k=3"));
     }
 
     @ParameterizedTest
