@@ -79,6 +79,10 @@ public final class HerdInternals {
     private static final Field INDEXES_BY_TABLE =
             field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
     private static final Field CHILDREN = field(TableManager.class.getName(), "childrenTables", Table[].class);
+    /** HerdDB's statements for foreign keys that lead to a table, by the names of child and key, and for those of a table, by their names. */
+    private static final List<Field> REFERENCE_QUERIES = List.of(
+            field(TableManager.class.getName(), "parentForeignKeyQueries", ConcurrentHashMap.class),
+            field(TableManager.class.getName(), "childForeignKeyQueries", ConcurrentHashMap.class));
     private static final Field NEXT_KEY = field(TableManager.class.getName(), "nextPrimaryKeyValue", AtomicLong.class);
     private static final Method RELEASE_ROW = releaseRow();
     private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
@@ -292,13 +296,16 @@ public final class HerdInternals {
     /**
      * Has each table know, of the tables that refer to it, only the foreign keys that lead to it. HerdDB follows all that such a table has: a
      * DELETE would delete the children of another table's row, too, if that one's key has the same value.
+     *
+     * <p>Forgets the statements of keys, of which one may have been made anew under its name.
      */
-    public static void forgetReferencesToOthers(TableSpaceManager tablespace) {
+    public static void renewReferences(TableSpaceManager tablespace) {
         for (Table parent : tablespace.getAllTablesForPlanner()) {
             if (tablespace.getTableManager(parent.name) instanceof TableManager manager) {
                 Table[] children = tablespace.collectChildrenTables(parent);
                 set(CHILDREN, manager, children == null ? null
                         : Arrays.stream(children).map(child -> referringTo(parent, child)).toArray(Table[]::new));
+                REFERENCE_QUERIES.forEach(queries -> ((Map<?, ?>) get(queries, manager)).clear());
             }
         }
     }

@@ -256,7 +256,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         list.writtenIf(rolls::isWriteLockedByCurrentThread);
         raiseTransactionIds();
         if (tablespace != null) {
-            HerdInternals.forgetReferencesToOthers(tablespace);
+            HerdInternals.renewReferences(tablespace);
         }
         writing = true;
         manager.failures().over(tableSpaceUuid);

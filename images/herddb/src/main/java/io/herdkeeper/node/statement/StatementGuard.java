@@ -411,7 +411,7 @@ public final class StatementGuard extends DBManager {
         return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 log == null ? error : afterEntries(log.definitions() != before, log, error))).whenComplete((done, error) -> {
             try {
-                HerdInternals.forgetReferencesToOthers(tablespace);
+                HerdInternals.renewReferences(tablespace);
             } finally {
                 context.setTableSpaceLock(0);
                 lock.unlockWrite(stamp);

@@ -157,6 +157,43 @@ class KeysAndReferencesTest {
         assertEquals(List.of("10=2"), rows(child));
     }
 
+    @Test
+    void aForeignKeyThatWasMadeAgainUnderItsNameLeadsWhereItSays() {
+        String child = "t" + tables++;
+        String other = "t" + tables++;
+        String key = "ALTER TABLE " + child + " ADD CONSTRAINT f FOREIGN KEY (%s) REFERENCES %s(k) %s";
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, o int)");
+        execute(0, "CREATE TABLE " + other + " (k int primary key, n int)");
+        execute(0, "INSERT INTO " + other + "(k,n) VALUES(1,1),(2,2),(3,3),(77,77)");
+        execute(0, key.formatted("n", table, "ON DELETE CASCADE"));
+        execute(0, "INSERT INTO " + child + "(k,n,o) VALUES(10,1,2)");
+        execute(0, "DELETE FROM " + table + " WHERE k=1");
+        assertEquals(List.of(), rows(child));
+        execute(0, "ALTER TABLE " + child + " DROP CONSTRAINT f");
+        execute(0, key.formatted("o", table, "ON DELETE CASCADE"));
+        execute(0, "INSERT INTO " + child + "(k,n,o) VALUES(11,2,3),(12,3,4)");
+        execute(0, "DELETE FROM " + table + " WHERE k=3");
+        assertEquals(List.of("12=3"), rows(child));
+        execute(0, "ALTER TABLE " + child + " DROP CONSTRAINT f");
+        execute(0, key.formatted("n", other, ""));
+        execute(0, "INSERT INTO " + child + "(k,n,o) VALUES(13,77,0)");
+        assertThrows(StatementExecutionException.class, () -> execute(0, "INSERT INTO " + child + "(k,n,o) VALUES(14,4,0)"));
+        assertThrows(StatementExecutionException.class, () -> execute(0, "DELETE FROM " + other + " WHERE k=77"));
+        assertEquals(List.of("12=3", "13=77"), rows(child));
+    }
+
+    @Test
+    void aRowMayReferToARowOfARenamedTable() {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k))");
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(10,1)");
+        execute(0, "EXECUTE RENAMETABLE 'herd','" + table + "','new" + table + "'");
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(11,2)");
+        execute(0, "CREATE TABLE " + table + " (k int primary key, n int)");
+        assertThrows(StatementExecutionException.class, () -> execute(0, "INSERT INTO " + child + "(k,n) VALUES(12,99)"));
+        assertEquals(List.of("10=1", "11=2"), rows(child));
+    }
+
     private static void bootAgain() throws Exception {
         TableSpaceManager before = leader.manager("herd");
         ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
