@@ -173,7 +173,7 @@ class Servers:
         options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true", "-Dherdkeeper.bookie=true"]
         file, token = self.folder / name / "bk_server.conf", self.folder / name / "token"
         token.write_text(TOKEN)
-        options.append(f"-Dherdkeeper.token={token}")
+        options += [f"-Dherdkeeper.token={token}", f"-Dherdkeeper.bookie.id={name}"]
         self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
 
     def _wait_for_bookie(self, client: KazooClient, name: str) -> None:

@@ -27,7 +27,7 @@ CLAIMS = tuple(f"data-{pod}" for pod in WIPED)
 HOLDS_SECONDS = 60
 """An election takes a second or two: empty members that could elect each other would have done so long before."""
 LEDGER = re.compile(r"/bk/ledgers/\d\d/\d{4}/L\d{4}$")
-COLLECT = "import sys; from herdkeeper.bookkeeper.execute import order; order(sys.argv[1], b'{}', sys.stdin.read())"
+COLLECT = "import sys; from herdkeeper.bookkeeper.execute import order; order(sys.argv[1], sys.argv[2], b'{}', sys.stdin.read())"
 
 
 def ledgers(stack: Stack) -> set[str]:
@@ -40,7 +40,8 @@ def bookies_look_for_garbage(stack: Stack) -> None:
     token = base64.b64decode(stack.kubectl.existing("secret", "bk-bookie-token")["data"]["token"])
     for bookie in bookies(stack)["status"]["bookies"]:
         host = f"bk-bookie-{bookie['number']}-0.bk-bookie.{stack.kubectl.namespace}.svc"
-        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, f"http://{host}:8080/api/v1/bookie/gc", stdin=token)
+        url = f"http://{host}:8080/api/v1/bookie/gc"
+        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, url, bookie["bookieId"], stdin=token)
 
 
 def wipe(stack: Stack) -> None:

@@ -150,7 +150,7 @@ def stage() -> Iterator[Stage]:
         url = f"http://127.0.0.1:{of_bookie}{MODE}"
         ordered = []
         for wanted in (True, False):
-            order(url, json.dumps({"readOnly": wanted}).encode(), TOKEN)
+            order(url, BOOKIE, json.dumps({"readOnly": wanted}).encode(), TOKEN)
             ordered.append(read_only(of_bookie))
 
         def guard(folder: Path) -> None:
@@ -300,11 +300,17 @@ def test_who_overhears_an_order_can_not_give_it_again_nor_another_one(stage: Sta
 
     monkeypatch.setattr("herdkeeper.bookkeeper.execute.ask", listened)
     url = f"http://127.0.0.1:{stage.bookie}{MODE}"
-    order(url, b'{"readOnly": false}', TOKEN)
+    order(url, BOOKIE, b'{"readOnly": false}', TOKEN)
     (given,) = [question for question in overheard if question.method == "PUT"]
     assert TOKEN not in str(given.headers)
     for again in (given, replace(given, body=b'{"readOnly": true}'), replace(given, url=f"http://127.0.0.1:{stage.bookie}{COLLECT}")):
         assert send(again).status == UNPROVEN
+    assert not read_only(stage.bookie)
+
+
+def test_an_order_to_one_bookie_is_not_given_to_another_one_that_answers_in_its_place(stage: Stage) -> None:
+    with pytest.raises(RefusedError, match=f"the challenge of '{BOOKIE}', not of another"):
+        order(f"http://127.0.0.1:{stage.bookie}{MODE}", "another", b'{"readOnly": true}', TOKEN)
     assert not read_only(stage.bookie)
 
 
@@ -314,5 +320,5 @@ def test_a_bookie_of_an_earlier_image_is_ordered_as_before(stage: Stage) -> None
 
 def test_garbage_collection_keeps_a_ledger_that_metadata_has(stage: Stage) -> None:
     for body in (b"", b'{"forceMajor": true, "forceMinor": true}'):
-        order(f"http://127.0.0.1:{stage.bookie}{COLLECT}", body, TOKEN)
+        order(f"http://127.0.0.1:{stage.bookie}{COLLECT}", BOOKIE, body, TOKEN)
     assert stage.ledger_is_there()

@@ -28,16 +28,20 @@ class BookieAdmin:
     def set_read_only(self, bookie_id: str, host: str, read_only: bool, token: str) -> None:
         """Change the mode and verify the change: a success code proves nothing, business errors come with any code. Raises RefusedError."""
         url = f"http://{host}:{names.BOOKIE_ADMIN_PORT}/api/v1/bookie/state/readonly"
-        order(url, json.dumps({"readOnly": read_only}).encode(), token)
+        order(url, bookie_id, json.dumps({"readOnly": read_only}).encode(), token)
         found = _read_only(_ask(Question("GET", url, ANSWER_SECONDS, {})))
         if found is not read_only:
             raise RefusedError(f"{bookie_id} reports readOnly {found} after it was set to {read_only}")
         WRITES.labels("put", "Bookie").inc()
 
 
-def order(url: str, body: bytes, token: str) -> None:
-    """PUT to an admin port. A bookie of an earlier image gives no challenge and asks for no proof. Raises RefusedError."""
+def order(url: str, bookie_id: str, body: bytes, token: str) -> None:
+    """PUT to a bookie's admin port. One of an earlier image gives no challenge and asks for no proof. Raises RefusedError, also if another
+    bookie's challenge is answered: it would take the order.
+    """
     challenge = _ask(Question("GET", url, ANSWER_SECONDS, {})).headers.get(_CHALLENGE)
+    if challenge is not None and challenge.rpartition("/")[0] != bookie_id:
+        raise RefusedError(f"{url} answered with the challenge of {challenge.rpartition('/')[0][:100]!r}, not of {bookie_id}")
     text = f"{challenge}\nPUT {urlsplit(url).path}\n".encode() + body
     proof = {"Authorization": f"HMAC-SHA256 {hmac.new(token.encode(), text, hashlib.sha256).hexdigest()}"}
     _ask(Question("PUT", url, ANSWER_SECONDS, {} if challenge is None else proof, body))

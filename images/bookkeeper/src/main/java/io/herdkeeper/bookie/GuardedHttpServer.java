@@ -48,7 +48,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Everybody may read. Whatever is not a GET is an order, and needs a proof that its sender knows the token of the mounted file. The port
  * is in plain text, so the token itself is never sent: the proof is an HMAC of the order and of a challenge. Each answer has the challenge,
- * and a proven order uses it up, so nobody who listens can repeat or change one (the operator's side: herdkeeper.bookkeeper.execute).
+ * and a proven order uses it up, so nobody who listens can repeat or change one. The challenge names the bookie, so nobody can lead an order to another one (the operator's side: herdkeeper.bookkeeper.execute).
  *
  * <p>It starts after the bookie, and ends the process if the bookie could not start. Otherwise, a bookie whose registration fails would
  * remain as a process that accepts connections and answers nothing: its server returns without an error, and nothing watches it
@@ -73,6 +73,8 @@ public final class GuardedHttpServer implements HttpServer {
 
     /** Names the file with the token, for tests. */
     private static final String TOKEN_FILE = "herdkeeper.token";
+    /** This bookie's id, for tests. */
+    private static final String BOOKIE = "herdkeeper.bookie.id";
 
     private static final String CHALLENGE = "Herdkeeper-Challenge";
     private static final int UNAUTHORIZED = 401;
@@ -81,6 +83,7 @@ public final class GuardedHttpServer implements HttpServer {
 
     private final Runnable end;
     private final Path token = Path.of(System.getProperty(TOKEN_FILE, "/token/token"));
+    private final String bookie = System.getProperty(BOOKIE, Objects.requireNonNullElse(System.getenv("BOOKIE_ID"), ""));
     private final AtomicReference<String> challenge = new AtomicReference<>(fresh());
     private final Refusals unproven = new Refusals("token");
     private final Refusals closed = new Refusals("closed");
@@ -214,10 +217,11 @@ public final class GuardedHttpServer implements HttpServer {
         return proven ? null : "without a proof that its sender knows the token of the Secret <name>-bookie-token";
     }
 
-    private static String fresh() {
+    /** It names the bookie, so that an order to one is no order to another. */
+    private String fresh() {
         byte[] random = new byte[16];
         RANDOM.nextBytes(random);
-        return HexFormat.of().formatHex(random);
+        return bookie + "/" + HexFormat.of().formatHex(random);
     }
 
     private HttpServiceResponse served(ApiType type, RoutingContext asked) {
