@@ -147,4 +147,3 @@ def unknown_fields(value: Any, schema: dict[str, Any], path: str = "") -> Iterat
 def test_faults_of_herddb_that_nobody_expects_are_told_where_applications_look() -> None:
     faults = (REPOSITORY / "docs/how-to/connect.md").read_text().partition("\n## Faults to know\n")[2]
     assert re.search(r"a value .* above 1 MiB \(`RecordTooBigException`\)", faults)
-    assert re.search(r"foreign key is dropped, each DELETE from the table that the key referred to fails", faults)

@@ -299,7 +299,7 @@ public final class HerdInternals {
      *
      * <p>Forgets the statements of keys, of which one may have been made anew under its name.
      */
-    public static void renewReferences(TableSpaceManager tablespace) {
+    public static synchronized void renewReferences(TableSpaceManager tablespace) {
         for (Table parent : tablespace.getAllTablesForPlanner()) {
             if (tablespace.getTableManager(parent.name) instanceof TableManager manager) {
                 Table[] children = tablespace.collectChildrenTables(parent);

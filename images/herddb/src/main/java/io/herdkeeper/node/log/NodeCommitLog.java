@@ -344,6 +344,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             if (ending != null) {
                 values.forgetEnded(tablespace);
             }
+            if (TransactionEnds.drops(edit, ending)) {
+                renewReferences();
+            }
         };
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
             String refusal = ends.refusal(edit, tablespace);
@@ -357,6 +360,15 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             raiseTransactionIds();
         }
         return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
+    }
+
+    /** Throws nothing, since the COMMIT counts. */
+    private void renewReferences() {
+        try {
+            HerdInternals.renewReferences(tablespace);
+        } catch (RuntimeException error) {
+            LOGGER.log(Level.WARNING, "tablespace " + tableSpaceName + ": a DELETE may look for rows of a dropped table, and fail", error);
+        }
     }
 
     private Transaction ending(LogEntry edit) {

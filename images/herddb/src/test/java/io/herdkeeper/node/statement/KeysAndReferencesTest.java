@@ -194,6 +194,23 @@ class KeysAndReferencesTest {
         assertEquals(List.of("10=1", "11=2"), rows(child));
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"", "ON DELETE CASCADE"})
+    void aTableWhoseChildrenAreDroppedIsWrittenAsBefore(String action) {
+        String child = "t" + tables++;
+        String key = "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k) " + action + ")";
+        execute(0, key);
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(10,1)");
+        execute(0, "DROP TABLE " + child);
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
+        execute(0, key);
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(10,2)");
+        long dropping = Node.begin(leader.server(), "herd");
+        execute(dropping, "DROP TABLE " + child);
+        commit(dropping);
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=2"));
+    }
+
     private static void bootAgain() throws Exception {
         TableSpaceManager before = leader.manager("herd");
         ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
