@@ -120,6 +120,7 @@ def test_the_operator_is_told_its_settings() -> None:
     (deployment,) = of_kind(rendered("watchNamespaces={a,b}", "resyncSeconds=5", "logLevel=debug"), "Deployment")
     environment = {entry["name"]: entry.get("value") for entry in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert environment == {
+        "HERDKEEPER_POD_IDS": "Auto",
         "HERDKEEPER_WATCH_NAMESPACES": "a,b",
         "HERDKEEPER_ZOOKEEPER_IMAGE": "herdkeeper/zookeeper:0.2.0",
         "HERDKEEPER_BOOKKEEPER_IMAGE": "herdkeeper/bookkeeper:0.2.0",
