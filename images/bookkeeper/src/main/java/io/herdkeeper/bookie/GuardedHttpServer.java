@@ -48,7 +48,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Everybody may read. Whatever is not a GET is an order, and needs a proof that its sender knows the token of the mounted file. The port
  * is in plain text, so the token itself is never sent: the proof is an HMAC of the order and of a challenge. Each answer has the challenge,
- * and a proven order uses it up, so nobody who listens can repeat or change one. The challenge names the bookie, so nobody can lead an order to another one (the operator's side: herdkeeper.bookkeeper.execute).
+ * and a proven order uses it up, so nobody who listens can repeat or change one. The challenge names the bookie, so nobody can lead an order
+ * to another one (the operator's side: herdkeeper.bookkeeper.execute).
  *
  * <p>It starts after the bookie, and ends the process if the bookie could not start. Otherwise, a bookie whose registration fails would
  * remain as a process that accepts connections and answers nothing: its server returns without an error, and nothing watches it

@@ -337,6 +337,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
         Transaction ending = ending(edit);
         Runnable letGo = ending == null ? () -> { } : HerdInternals.lettingGoOfIndexes(tablespace, ending);
+        boolean takesTablesAway = TransactionEnds.takesTablesAway(edit, ending);
         Runnable over = () -> {
             unapplied.over(edit);
             letGo.run();
@@ -344,7 +345,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             if (ending != null) {
                 values.forgetEnded(tablespace);
             }
-            if (TransactionEnds.drops(edit, ending)) {
+            if (takesTablesAway) {
                 renewReferences();
             }
         };
@@ -362,7 +363,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
     }
 
-    /** Throws nothing, since the COMMIT counts. */
+    /** Throws nothing, since the end of the transaction counts. */
     private void renewReferences() {
         try {
             HerdInternals.renewReferences(tablespace);

@@ -54,6 +54,13 @@ final class TransactionEnds {
         return entry.type == LogEntryType.COMMITTRANSACTION && open != null && !(tables(open).isEmpty() && indexes(open).isEmpty());
     }
 
+    /** Whether an entry takes tables away, which others may refer to or be referred to by: a COMMIT those it drops, a ROLLBACK those it made. */
+    static boolean takesTablesAway(LogEntry entry, Transaction open) {
+        return open != null && (entry.type == LogEntryType.ROLLBACKTRANSACTION
+                ? open.newTables != null && !open.newTables.isEmpty()
+                : entry.type == LogEntryType.COMMITTRANSACTION && !tables(open).isEmpty());
+    }
+
     private static Set<String> tables(Transaction open) {
         return open.droppedTables == null ? Set.of() : open.droppedTables;
     }

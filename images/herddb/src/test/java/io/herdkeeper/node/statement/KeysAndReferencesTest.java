@@ -284,6 +284,18 @@ class KeysAndReferencesTest {
         commit(transaction);
     }
 
+    @Test
+    void aTableWhoseChildTableIsRolledBackIsWrittenAsBefore() throws Exception {
+        String child = "t" + tables++;
+        long making = Node.begin(leader.server(), "herd");
+        execute(making, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f" + child + " FOREIGN KEY (n) REFERENCES " + table
+                + "(k) ON DELETE CASCADE)");
+        execute(making, "INSERT INTO " + child + "(k,n) VALUES(1,1)");
+        rollBack(making);
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
+        assertEquals(1, execute(0, "UPDATE " + table + " SET n=7 WHERE k=2"));
+    }
+
     /** The one that a scan comes to last. */
     private int lastKey() {
         List<Integer> keys = new ArrayList<>();
