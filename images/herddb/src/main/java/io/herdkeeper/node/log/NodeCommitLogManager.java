@@ -2,6 +2,7 @@ package io.herdkeeper.node.log;
 
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.core.DBManager;
 import herddb.log.LogNotAvailableException;
@@ -22,6 +23,8 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     private static final Logger LOGGER = Logger.getLogger(NodeCommitLogManager.class.getName());
     private static final long FENCE_SECONDS = 10;
+    /** A leader lists a ledger now and then. */
+    private static final int LISTINGS = 5;
 
     private final ZookeeperMetadataStorageManager metadata;
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
@@ -103,17 +106,30 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
      */
     public void fence(TableSpace dropped) {
         try {
-            List<Long> ledgers = metadata.getActualLedgersList(dropped.uuid).getActiveLedgers();
-            for (long fenced = -1; !ledgers.isEmpty() && ledgers.get(ledgers.size() - 1) != fenced;) {
-                fenced = ledgers.get(ledgers.size() - 1);
-                LedgersWithOwnPasswords.fence(getBookKeeper(), fenced).get(FENCE_SECONDS, TimeUnit.SECONDS).close();
-                ledgers = metadata.getActualLedgersList(dropped.uuid).getActiveLedgers();
+            List<Long> ledgers = lastLedgers(dropped.uuid);
+            if (!ledgers.isEmpty()) {
+                LedgersWithOwnPasswords.fence(getBookKeeper(), ledgers.get(ledgers.size() - 1)).get(FENCE_SECONDS, TimeUnit.SECONDS).close();
             }
         } catch (InterruptedException stopping) {
             Thread.currentThread().interrupt();
         } catch (Exception error) {
             LOGGER.log(Level.WARNING, "tablespace " + dropped.name + " is dropped, and its log could not be fenced: its leader "
                     + dropped.leaderId + " may acknowledge rows until it learns of that", error);
+        }
+    }
+
+    /** The ledgers of a log to which its leader adds no more: it lists each before the first entry, by compare-and-set. */
+    private List<Long> lastLedgers(String tableSpaceUuid) throws LogNotAvailableException {
+        for (int tries = 1;; tries++) {
+            LedgersInfo list = metadata.getActualLedgersList(tableSpaceUuid);
+            try {
+                metadata.saveActualLedgersList(tableSpaceUuid, list);
+                return list.getActiveLedgers();
+            } catch (LogNotAvailableException listed) {
+                if (tries == LISTINGS) {
+                    throw listed;
+                }
+            }
         }
     }
 

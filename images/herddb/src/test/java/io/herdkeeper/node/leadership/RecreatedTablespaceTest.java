@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import herddb.cluster.LedgersInfo;
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
@@ -89,6 +92,16 @@ class RecreatedTablespaceTest {
         assertEquals(true, metadata.updateTableSpace(TableSpace.builder().cloning(read).maxLeaderInactivityTime(60_000).build(), read));
         assertThrows(MetadataStorageManagerException.class, () -> metadata.dropTableSpace("app", read));
         Node.execute(leader.server(), 0, "INSERT INTO app.t(k) VALUES(2)");
+    }
+
+    @Test
+    void aLeaderThatHasMadeItsNextLedgerCanNotListItBehindADrop() throws Exception {
+        ZookeeperMetadataStorageManager metadata = (ZookeeperMetadataStorageManager) leader.server().getMetadataStorageManager();
+        String uuid = leader.manager("app").getTableSpaceUUID();
+        LedgersInfo read = metadata.getActualLedgersList(uuid);
+        Node.executeIn("app", follower.server(), 0, "DROP TABLESPACE 'app'");
+        read.addLedger(Long.MAX_VALUE);
+        assertThrows(LogNotAvailableException.class, () -> metadata.saveActualLedgersList(uuid, read));
     }
 
     private static void pause(RunningNode node) throws Exception {
