@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from herdkeeper.shared import names
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.kubectl import Kubectl, Object
@@ -94,25 +95,24 @@ class SqlStack:
 
     def switch_over(self, target: str) -> None:
         """Make another node the leader, as a user requests it. Raises WaitError if the operator refuses."""
-        before = self._answer()
+
+        def answer(tablespace: Object) -> str:
+            return str(tablespace["metadata"].get("annotations", {}).get(names.SWITCHOVER_ANSWER_ANNOTATION, ""))
+
+        before = answer(self.get("tablespace", self.tablespace))
         self.ask_to_lead(target)
 
         def leads() -> bool | Pending:
-            answer = self._answer()
-            if answer != before and answer.startswith("refused"):
-                raise WaitError(f"{target} does not lead: {answer}")
-            return self.leader() == target or Pending(f"{self.leader()} leads")
+            found = self.get("tablespace", self.tablespace)
+            if (now := answer(found)) != before and now.startswith("refused"):
+                raise WaitError(f"{target} does not lead: {now}")
+            return found["status"]["leader"] == target or Pending(f"{found['status']['leader']} leads")
 
         wait_for(target, leads, Limit(120, 0.5))
 
-    def _answer(self) -> str:
-        """Returns the operator's answer to the last request for a switchover."""
-        annotations = self.get("tablespace", self.tablespace)["metadata"].get("annotations", {})
-        return str(annotations.get("herdkeeper.io/switchover-answer", ""))
-
     def ask_to_lead(self, target: str) -> None:
         """Request a switchover, as a user does, without waiting."""
-        self.kubectl.run("annotate", "tablespace", self.tablespace, f"herdkeeper.io/switchover={target}", "--overwrite")
+        self.kubectl.run("annotate", "tablespace", self.tablespace, f"{names.SWITCHOVER_ANNOTATION}={target}", "--overwrite")
 
     def signal(self, name: str, pod: str) -> None:
         """Send a signal to the JVM of a pod. Raises CommandError if there is none."""

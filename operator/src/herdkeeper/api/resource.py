@@ -20,7 +20,6 @@ REFUSAL = "x-refusal"
 MAY_HOLD_A_SECRET = ("uri", "endpoint", "storageAccount", "currentKey")
 """Fields in which somebody may write a password or a key. Their refusal prints no value."""
 
-
 RULES = "x-rules"
 """In a model's JSON schema: rules of the API server for each field that is such a model, in CEL over the model."""
 

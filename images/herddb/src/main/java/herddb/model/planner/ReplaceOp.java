@@ -142,7 +142,7 @@ public final class ReplaceOp implements PlannerOp {
         }
         refuseKeys(changes, manager, transaction, context);
         refuseValues(changes, manager, table.getTable(), transaction);
-        return change(changes, manager, transaction, context);
+        return deleteAndInsert(changes, manager, transaction, context);
     }
 
     private Change change(DataAccessor row, Table table, TableContext tableContext, StatementEvaluationContext context) {
@@ -239,7 +239,7 @@ public final class ReplaceOp implements PlannerOp {
         }
     }
 
-    private CompletableFuture<StatementExecutionResult> change(
+    private CompletableFuture<StatementExecutionResult> deleteAndInsert(
             List<Change> changes, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         CompletableFuture<StatementExecutionResult> last = CompletableFuture.completedFuture(
                 new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
