@@ -25,8 +25,8 @@ import java.util.regex.Pattern;
  */
 record Cascade(String table, String change, String query, List<Object> values) {
 
-    /** Each takes some 40 frames of a thread's stack: with Java's default of 1 MiB 100 levels worked, and 150 overflowed it. */
-    private static final int LEVELS = 50;
+    /** Each takes some 40 frames of a thread's stack. With the 512 KiB that the image gives to one, 40 levels worked, and 50 overflowed it. */
+    private static final int LEVELS = 20;
     private static final Pattern CHANGE = Pattern.compile("(?:DELETE FROM|UPDATE) `[^`]+`\\.`([^`]+)`.*?( WHERE .*)");
     /** The outermost one comes first. */
     private static final ThreadLocal<List<Cascade>> UNDER_WAY = ThreadLocal.withInitial(ArrayList::new);

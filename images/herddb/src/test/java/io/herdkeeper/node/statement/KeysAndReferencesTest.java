@@ -22,6 +22,8 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -364,13 +366,21 @@ class KeysAndReferencesTest {
             execute(0, "INSERT INTO " + table + "(k,n) VALUES(?,?)", i, i - 1);
         }
         long transaction = Node.begin(leader.server(), "herd");
-        StatementExecutionException refusal =
-                assertThrows(StatementExecutionException.class, () -> execute(transaction, "DELETE FROM " + table + " WHERE k=0"));
+        ExecutionException refusal =
+                assertThrows(ExecutionException.class, () -> inAThreadOfTheImage("DELETE FROM " + table + " WHERE k=0", transaction));
         assertTrue(refusal.getMessage().contains("levels"), refusal.getMessage());
-        execute(transaction, "DELETE FROM " + table + " WHERE k=30");
-        execute(transaction, "DELETE FROM " + table + " WHERE k=0");
+        for (int first = 40; first >= 0; first -= 20) {
+            inAThreadOfTheImage("DELETE FROM " + table + " WHERE k=" + first, transaction);
+        }
         commit(transaction);
         assertEquals(List.of(), rows());
+    }
+
+    /** With the stack that its entry point gives to a thread. */
+    private static void inAThreadOfTheImage(String statement, long transaction) throws Exception {
+        FutureTask<Integer> executed = new FutureTask<>(() -> execute(transaction, statement));
+        new Thread(null, executed, "with 512 KiB of stack", 512 << 10).start();
+        executed.get();
     }
 
     /** Instead of its rows it has none, and a reference to itself. */
