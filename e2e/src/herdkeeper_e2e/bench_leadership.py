@@ -22,7 +22,7 @@ from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.machine_to_lose import Placement, Refused, who_shall_lead
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack, say
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.waiting import Limit, wait_for
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 NAMESPACE = "bench"
@@ -66,7 +66,7 @@ def hang(stack: SqlStack, writer: WriterProcess) -> None:
     leader = stack.leader()
     stack.signal("STOP", leader)
     try:
-        writer.acknowledges(ROWS)
+        another_leads(stack, leader, writer)
     finally:
         stack.signal("CONT", leader)
 
@@ -75,9 +75,17 @@ def lose_machine(stack: SqlStack, writer: WriterProcess) -> None:
     """Freeze the leader's machine with kubelet and containers: bookie, ZooKeeper member and SQL node at once."""
     lost = stack.leader()
     with stack.standing_still(stack.node_of(lost)):
-        writer.acknowledges(ROWS)
-    # The writer finds the next leader seconds before the status shows it, and the status decides the next machine.
-    wait_for(f"the status to tell of another leader than {lost}", lambda: stack.leader() != lost, Limit(120, 0.5))
+        another_leads(stack, lost, writer)
+
+
+def another_leads(stack: SqlStack, before: str, writer: WriterProcess) -> None:
+    """Wait for another leader. Rows alone prove none: the first that are counted may have been acknowledged before the fault."""
+
+    def told() -> str | Pending:
+        return leader if (leader := stack.leader()) != before else Pending(f"the status tells of {before}")
+
+    wait_for("another leader", told, Limit(120, 0.5))
+    writer.acknowledges(ROWS)
 
 
 def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:
@@ -105,12 +113,11 @@ def delete_leader_of_zookeeper(stack: SqlStack, writer: WriterProcess) -> None:
     deleted = stack.leader_of_zookeeper()
     stack.delete(deleted)
     writer.acknowledges(ROWS)
-    # Writes go on without ZooKeeper, and a switchover is refused then.
-    wait_for(
-        f"another leader than {deleted}",
-        lambda: stack.get("zookeepercluster", "zk")["status"].get("leader", deleted) != deleted,
-        Limit(120),
-    )
+
+    def elected() -> bool | Pending:
+        return stack.get("zookeepercluster", "zk")["status"].get("leader", deleted) != deleted or Pending(f"the status tells of {deleted}")
+
+    wait_for("another leader of ZooKeeper", elected, Limit(120))  # writes go on without one, and a switchover is refused
 
 
 def lead_from_a_machine_to_lose(stack: SqlStack) -> str | None:
@@ -182,7 +189,10 @@ def prepare(insecure: bool) -> tuple[SqlStack, ToolsPod]:
     environment = cluster.prepare(say)
     cluster.install_operator(environment, say)
     kubectl = Kubectl(namespace, environment)
-    if Kubectl("default", environment).get("namespace", namespace) is None:
+    everywhere = Kubectl("default", environment)
+    for other in {NAMESPACE, f"{NAMESPACE}-insecure"} - {namespace}:
+        everywhere.run("delete", "namespace", other, "--ignore-not-found", timeout_seconds=300)  # it would share machines and faults
+    if everywhere.get("namespace", namespace) is None:
         kubectl.run("create", "namespace", namespace)
     kubectl.apply_all(quickstart(insecure))
     stack = SqlStack(kubectl)

@@ -34,12 +34,14 @@ class Limit:
 def wait_for(what: str, question: Callable[[], Answer | Pending], limit: Limit, say: Callable[[str], None] | None = None) -> Answer:
     """Ask until the answer is not `Pending`, and return it. `say` gets each new reason once.
 
-    Raises WaitError at the limit.
+    Raises WaitError at the limit, and TypeError for False, which would end the wait.
     """
     deadline = limit.now() + limit.seconds
     said = ""
     while True:
         answer = question()
+        if answer is False:
+            raise TypeError(f"{what}: False is an answer; return Pending with what is missing")
         if not isinstance(answer, Pending):
             return answer
         if answer.reason != said:

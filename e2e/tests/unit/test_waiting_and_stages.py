@@ -40,6 +40,11 @@ def test_a_limit_that_is_reached_names_what_was_still_missing():
         wait_for("seven", lambda: Pending("the sieve"), limit(3))
 
 
+def test_a_question_that_would_end_the_wait_at_once_is_an_error():
+    with pytest.raises(TypeError, match="seven: False is an answer"):
+        wait_for("seven", lambda: False, limit(3))
+
+
 def test_a_failed_stage_is_named_with_its_cause():
     output = io.StringIO()
     progress = Progress(("one", "two"), output, Clock().now)
