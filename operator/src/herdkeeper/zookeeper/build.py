@@ -29,6 +29,10 @@ _PROBES: Mapping[Encryption, tuple[str, ...]] = {
     Encryption.USED: _AT_EITHER_PORT,
     Encryption.REQUIRED: (_SERVING, str(names.ZOOKEEPER_LOOPBACK_PORT)),
 }
+LINGER_SECONDS = 5
+"""A member serves on for so long once it is to stop. A drain stops a leading SQL node and a bookie in the same second: the next leader,
+and each ledger on that bookie, need ZooKeeper at once, and would wait for an election if this member led (decision 0109).
+"""
 _STEPS = {Encryption.ACCEPTED: names.TLS_ACCEPTED, Encryption.USED: names.TLS_USED}
 
 
@@ -167,6 +171,7 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
         "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 240 if has else 60},
+        "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(LINGER_SECONDS)]}}},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
             {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},
