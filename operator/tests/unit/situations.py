@@ -18,6 +18,7 @@ from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Json, Objects
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -80,11 +81,15 @@ def ready(resource: Any, **fields: Any) -> Any:
     return with_status(resource, conditions=(condition,), **fields)
 
 
+ENSEMBLE = ZooKeeperNames(ObjectKey("demo", "zk")).address(1)
+"""Where the quickstart's ensemble serves."""
+
+
 def bookkeeper_serving() -> BookKeeperCluster:
     """The quickstart's bookies, Ready."""
     found: BookKeeperCluster = ready(
         quickstart("BookKeeperCluster"),
-        zoo_keeper_address="zk-0:2181",
+        zoo_keeper_address=ENSEMBLE,
         ledgers_root="/demo/bk/ledgers",
         instance_id="an-instance",
         ready_bookies=4,

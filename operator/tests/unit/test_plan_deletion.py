@@ -6,7 +6,7 @@ import datetime
 from dataclasses import replace
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
+from situations import ENSEMBLE, claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG
 from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
@@ -165,8 +165,8 @@ def test_sql_nodes_stop_before_their_volumes_and_password_go():
 
 
 def test_a_database_takes_its_logs_and_then_its_metadata_with_it():
-    logs = DeleteLogs("zk-0:2181", "/demo/bk/ledgers", "/demo/db/herd", None)
-    assert herddb_plan(root=True).actions == (logs, DeleteZnodes("zk-0:2181", "/demo/db/herd"))
+    logs = DeleteLogs(ENSEMBLE, "/demo/bk/ledgers", "/demo/db/herd", None)
+    assert herddb_plan(root=True).actions == (logs, DeleteZnodes(ENSEMBLE, "/demo/db/herd"))
     (done,) = herddb_plan(root=False).actions
     assert (done.present, done.reason) == (False, Reason.DATA_DELETED)
 
@@ -307,3 +307,24 @@ def test_a_status_that_somebody_wrote_leads_no_deletion_to_ledgers_elsewhere():
     found = log_store(ready(with_spec(quickstart("BookKeeperCluster"), zoo_keeper_ref=None, zoo_keeper_address="zk:2181"), **forged))
     assert found is not None
     assert (found.zookeeper_address, found.ledgers_root) == ("zk:2181", names.ledgers_root(ObjectKey("demo", "bk")))
+
+
+MEMBERS = quickstart("ZooKeeperCluster").names
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["elsewhere:2181", f"{MEMBERS.address(3)},elsewhere:2181", MEMBERS.address(1, 2182), MEMBERS.address(8), "", MEMBERS.host(0)],
+)
+def test_a_status_that_somebody_wrote_leads_nobody_to_another_ensemble(address):
+    forged = ready(quickstart("BookKeeperCluster"), zoo_keeper_address=address, ledgers_root="/demo/bk/ledgers")
+    assert log_store(forged) is None
+    assert with_status(quickstart("ZooKeeperCluster"), address=address).published_address is None
+
+
+@pytest.mark.parametrize("address", [MEMBERS.address(1), MEMBERS.address(7), MEMBERS.address(3, names.ZOOKEEPER_SECURE_PORT)])
+def test_members_of_the_ensemble_are_found_by_the_status(address):
+    found = log_store(ready(quickstart("BookKeeperCluster"), zoo_keeper_address=address, ledgers_root="/demo/bk/ledgers"))
+    assert found is not None
+    assert found.zookeeper_address == address
+    assert with_status(quickstart("ZooKeeperCluster"), address=address).published_address == address

@@ -7,7 +7,7 @@ import datetime
 import re
 from dataclasses import replace
 
-from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
+from situations import ENSEMBLE, bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
 
 from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import Condition, SecretReference
@@ -28,7 +28,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = quickstart("HerdDBCluster")
-LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}), ObjectKey("demo", "bk"))
+LOG = LogStore(ENSEMBLE, "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}), ObjectKey("demo", "bk"))
 CREDENTIALS = UserCredentials("herdkeeper", "secret")
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 PODS = ["db-herddb-0", "db-herddb-1"]
@@ -81,8 +81,8 @@ def test_on_an_ensemble_with_certificates_the_operator_makes_the_root_before_the
 
 
 def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
-    few = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers", ready_bookies=2)
-    unread = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers")
+    few = ready(quickstart("BookKeeperCluster"), zoo_keeper_address=ENSEMBLE, ledgers_root="/demo/bk/ledgers", ready_bookies=2)
+    unread = ready(quickstart("BookKeeperCluster"), zoo_keeper_address=ENSEMBLE, ledgers_root="/demo/bk/ledgers")
     for bookkeeper in (None, quickstart("BookKeeperCluster"), few, unread):
         plan = plan_herddb(replace(SEEN, bookkeeper=bookkeeper))
         assert plan.actions == ()
@@ -170,7 +170,7 @@ def test_nodes_that_refuse_plain_text_do_not_go_back_because_a_status_says_that_
     secure = {**bookkeeper_serving().status.model_dump(), "zoo_keeper_address": "zk-zookeeper-0.zk-zookeeper-members.demo.svc:2281"}
     log = log_store(with_status(bookkeeper_serving(), **secure))
     served = replace(SETTLED, objects=objects(live(build_herddb(CLUSTER, log, "db-herddb-credentials")), pods(PODS)))
-    for forged in ({**secure, "accepts_plaintext": True}, {**secure, "zoo_keeper_address": "elsewhere:2181"}):
+    for forged in ({**secure, "accepts_plaintext": True}, {**secure, "zoo_keeper_address": ENSEMBLE}):
         plan = plan_herddb(replace(served, bookkeeper=with_status(bookkeeper_serving(), **forged)))
         assert plan.actions == ()
         assert plan.wait.reason is Reason.INVALID_SPEC

@@ -342,8 +342,8 @@ def test_clients_get_another_address_only_when_they_would_know_less_than_a_major
 
 
 def test_the_address_changes_only_once_the_membership_is_the_declared_one():
-    grown = with_status(with_spec(CLUSTER, replicas=3), address="zk-zookeeper-0:2181", founded=True)
+    grown = with_status(with_spec(CLUSTER, replicas=3), address=CLUSTER.names.address(1), founded=True)
     halfway, done = (first_membership(CLUSTER, range(voters)) for voters in (2, 3))
     found = [summarize_zookeeper(Ensemble(grown, objects(), {}, membership=seen)).fields["address"] for seen in (halfway, done)]
-    assert found[0] == "zk-zookeeper-0:2181"
+    assert found[0] == CLUSTER.names.address(1)
     assert found[1].count(",") == 2

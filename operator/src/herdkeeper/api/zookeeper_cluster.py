@@ -206,6 +206,12 @@ class ZooKeeperCluster(Resource):
         return self.names.address(self.spec.replicas, self.client_port)
 
     @property
+    def published_address(self) -> str | None:
+        """Connection string of its status, or None. Other hosts than its members do not count: data is changed there."""
+        known = self.status.address if self.status is not None else None
+        return known if known is not None and self.names.lists(known) else None
+
+    @property
     def names(self) -> ZooKeeperNames:
         """Names of its objects."""
         return ZooKeeperNames(self.key)

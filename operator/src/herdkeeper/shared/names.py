@@ -350,6 +350,11 @@ class ZooKeeperNames(_StatefulSetNames):
         """Connection string that lists the members one by one, as ZooKeeper clients should use it."""
         return addresses(tuple(self.host(number) for number in range(replicas)), port)
 
+    def lists(self, zookeeper_address: str, ports: tuple[int, ...] = (ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_SECURE_PORT)) -> bool:
+        """Whether a connection string lists members of this ensemble only, each at one of these ports. A status may list anything."""
+        hosts = tuple(self.host(number) for number in range(ZOOKEEPER_MOST_MEMBERS))
+        return {member for port in ports for member in addresses(hosts, port).split(",")}.issuperset(zookeeper_address.split(","))
+
 
 def ledgers_volume(volume: int) -> str:
     """Name of a bookie's ledger volume and of its mount folder. Volume 0 keeps the name from when it was the only one."""
@@ -361,13 +366,11 @@ def secure_ensemble(zookeeper_address: str, namespace: str) -> ZooKeeperNames | 
 
     An ensemble of another namespace does not count: a resource must not make the operator, or a pod, present a certificate there.
     """
-    members = zookeeper_address.split(",")
-    first = _SECURE_MEMBER.fullmatch(members[0])
+    first = _SECURE_MEMBER.match(zookeeper_address)
     if first is None:
         return None
     named = ZooKeeperNames(ObjectKey(namespace, first["name"]))
-    known = {f"{named.host(number)}:{ZOOKEEPER_SECURE_PORT}" for number in range(ZOOKEEPER_MOST_MEMBERS)}
-    return named if known.issuperset(members) else None
+    return named if named.lists(zookeeper_address, (ZOOKEEPER_SECURE_PORT,)) else None
 
 
 def plain_address(zookeeper_address: str) -> str:

@@ -349,7 +349,7 @@ class Ensemble:
     @property
     def _published(self) -> str | None:
         """The address of the status, at the plain port if there are no certificates: the status may be of another mode."""
-        known = self.cluster.status.address if self.cluster.status is not None else None
+        known = self.cluster.published_address
         return known if known is None or self.cluster.has_certificates else names.plain_address(known)
 
     @property

@@ -153,8 +153,7 @@ def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore |
     serving = is_settled_resource(ensemble)
     if not serving and (ensemble.status is None or not ensemble.status.founded):
         return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
-    published = ensemble.status.address if ensemble.status is not None else None
-    return MetadataStore(published or ensemble.address, serving, ensemble.accepts_plaintext)
+    return MetadataStore(ensemble.published_address or ensemble.address, serving, ensemble.accepts_plaintext)
 
 
 def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, cluster: BookKeeperCluster) -> Metadata:

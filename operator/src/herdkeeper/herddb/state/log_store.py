@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.racks import Placement, PlacementPolicy
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,16 @@ class LogStore:
 def log_store(bookkeeper: BookKeeperCluster | None) -> LogStore | None:
     """Returns the location of the log once the BookKeeperCluster's status reports it.
 
-    Names and spec are not taken from the status: ledgers are deleted there, and the right to write a status must not extend to other data.
+    Of the status, only the ensemble's size and port count: ledgers are deleted there, and the right to write a status must not extend to
+    other data.
     """
     if bookkeeper is None or bookkeeper.status is None:
         return None
     address = bookkeeper.status.zoo_keeper_address
     if not address or not bookkeeper.status.ledgers_root:
+        return None
+    ensemble = bookkeeper.spec.zoo_keeper_ref
+    if ensemble is not None and not ZooKeeperNames(ObjectKey(bookkeeper.key.namespace, ensemble.name)).lists(address):
         return None
     wanted = bookkeeper.spec.placement
     named = bookkeeper.names
