@@ -240,6 +240,7 @@ def one_round(stack: SqlStack, writer: WriterProcess, plan: Plan, number: int) -
     left_out: dict[str, str] = {}
     for fault in plan.faults:
         stack.wait_until_settled(plan.settled_seconds)
+        writer.order("mark preparation")  # which may move the leader: no gap of the fault before
         if (why := FAULTS[fault].before(stack)) is not None:
             say(f"round {number}: {fault} is left out: {why}")
             left_out[fault] = why
