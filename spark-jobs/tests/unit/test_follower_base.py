@@ -38,7 +38,7 @@ from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
-from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import Encryption, Manifest, commit_manifest, manifests
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -202,6 +202,40 @@ def test_a_follower_that_is_alone_is_compared_with_itself(job: Job) -> None:
     assert (verified.how, verified.by) == ("Self", job.addresses[0])
     assert summary.verified == f"compared with the follower {job.addresses[0]} alone, whose tables it begins with"
     assert summary.comparison is None, "its own tables prove nothing of it"
+
+
+def test_a_later_checkpoint_proves_nothing_by_the_follower_whose_tables_its_chain_alone_begins_with(job: Job) -> None:
+    job.source.digests["t"] = digest_of_rows(ROWS)
+    job.run(follower=FollowerSource(job.addresses[0], TOKEN))
+    job.log.write(7, [*THIRD, put(5), mark(LogEntryType.NOOP)], closed=False)
+    assert job.run("reread").verified == "files re-read", "this one asks nobody, and forgets nothing"
+    job.log.write(7, [*THIRD, put(5), put(6), mark(LogEntryType.NOOP)], closed=False)
+    rows = [*ROWS, *(encode_row(AFTER, {"k": key, "w": 10 * key}) for key in (5, 6))]
+    job.source.digests["t"] = job.witness.digests["t"] = digest_of_rows(rows)
+
+    again = job.run("again", target=TargetRequest(verify_against=job.addresses[0], token=TOKEN))
+    assert (again.base_ledger_id, again.base_entry_id) == (7, 4)
+    assert again.verified == f"compared with the follower {job.addresses[0]} alone, whose tables it begins with"
+    assert again.comparison is None, "its own tables came back to it"
+
+    job.log.write(7, [*THIRD, put(5), put(6), mark(LogEntryType.NOOP), mark(LogEntryType.NOOP)], closed=False)
+    by_another = job.run("another", target=TargetRequest(verify_against=job.addresses[1], token=TOKEN))
+    assert by_another.verified == f"compared with follower {job.addresses[1]}"
+    job.log.write(7, [*THIRD, put(5), put(6), *[mark(LogEntryType.NOOP)] * 3], closed=False)
+    assert job.run("proven", target=TargetRequest(verify_against=job.addresses[0], token=TOKEN)).comparison is not None
+
+
+def test_a_follower_is_not_blamed_for_other_rows_than_those_of_one_that_nobody_has_proven(job: Job) -> None:
+    job.source.digests["t"] = digest_of_rows(ROWS)
+    first = job.run(follower=FollowerSource(job.addresses[0], TOKEN))
+    job.log.write(7, [*THIRD, mark(LogEntryType.NOOP)], closed=False)
+    job.witness.digests["t"] = digest_of_rows(ROWS[:2])
+    with pytest.raises(InvariantViolated, match=r"the follower .* has 2 rows.*it is unknown which of the two is wrong"):
+        job.run("another", target=TargetRequest(verify_against=job.addresses[1], token=TOKEN))
+    assert [path.name for path in manifests(job.destination)] == [Path(first.manifest).name]
+    job.source.digests["t"] = digest_of_rows(ROWS[:1])
+    with pytest.raises(FollowerDiffers, match="has 1 rows"):  # it contradicts its own rows and the log behind them
+        job.run("itself", target=TargetRequest(verify_against=job.addresses[0], token=TOKEN))
 
 
 def test_followers_that_contradict_each_other_make_no_checkpoint_and_no_verdict(job: Job) -> None:

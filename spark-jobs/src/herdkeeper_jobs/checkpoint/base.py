@@ -88,6 +88,10 @@ class Base(Protocol):
     def whole_log_at(self) -> int | None:
         """As `Outline.whole_log_at`."""
 
+    @property
+    def unproven_follower(self) -> str | None:
+        """As `Outline.unproven_follower`."""
+
     def release(self) -> None:
         """Deletes what was made only for this base."""
 
@@ -119,6 +123,10 @@ class CheckpointBase:
     @property
     def whole_log_at(self) -> int | None:
         return self.manifest.whole_log_at
+
+    @property
+    def unproven_follower(self) -> str | None:
+        return self.manifest.unproven_follower
 
     @property
     def record(self) -> ManifestBase:

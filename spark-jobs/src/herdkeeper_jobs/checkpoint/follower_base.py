@@ -76,6 +76,11 @@ class FollowerBase:
         """None: the log was not read."""
 
     @property
+    def unproven_follower(self) -> str:
+        """This follower: nothing else has had its rows yet."""
+        return self.node
+
+    @property
     def record(self) -> ManifestBase:
         """The base's record in the new checkpoint's manifest."""
         return ManifestBase(manifest="", lsn=Position.of(self.start.at), run_id="", follower=self.node)

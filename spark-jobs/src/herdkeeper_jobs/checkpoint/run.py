@@ -280,7 +280,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
         named = {folder / file.path for file in committed.manifest.files}
         remove_uncommitted([path for path in files if path not in named])
     # Agreeing followers prove each other. Whether they agree with the log was not checked.
-    verdict = None if isinstance(folded.base, FollowerBase) else comparison
+    verdict = None if isinstance(folded.base, FollowerBase) or verified.how == "Self" else comparison
     published = publish_history(whole, folder, time.time_ns() // 1_000_000)
     passed_over = described(origin.passed_over, shown=1) if origin.passed_over else ""
     return Made(committed, verdict, folded.cut.left_out, published, _why_unrestorable(folded), passed_over)
@@ -306,12 +306,17 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
     try:
         return compare(folded.compared, target.follower, tablespace_uuid)
     except FollowerDiffers as error:
-        if not isinstance(folded.base, FollowerBase):
+        unproven = _unproven(folded)
+        if unproven is None or (unproven == target.follower.node and not isinstance(folded.base, FollowerBase)):
             raise
         raise InvariantViolated(
-            f"{error}. The fold begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: it is unknown which of"
-            f" the two is wrong, so nothing was committed. Request a full check of the tablespace, and copy its tables into another"
+            f"{error}. The fold begins with the tables of the follower {unproven}, and nothing else proves them: it is unknown which of "
+            "the two is wrong, so nothing was committed. Request a full check of the tablespace, and copy its tables into another"
         ) from error
+
+
+def _unproven(folded: _Folded) -> str | None:
+    return None if folded.base is None else folded.base.unproven_follower
 
 
 def _leader_compared(folded: _Folded, target: Target) -> str | None:
@@ -448,7 +453,7 @@ def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int, outli
 def _verification(comparison: FollowerComparison | None, folded: _Folded) -> Verification:
     if comparison is None:
         return Verification(how="Reread", by="the checkpoint job")
-    if isinstance(folded.base, FollowerBase) and folded.base.node == comparison.follower:
+    if comparison.follower == _unproven(folded):
         return Verification(how="Self", by=comparison.follower)
     at = Lsn(comparison.ledger_id, comparison.entry_id)
     if at == folded.cut.lsn:
@@ -489,6 +494,7 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
         versions=_versions(),
         base=None if folded.base is None else folded.base.record,
         whole_log_at_millis=None if folded.base is None else folded.base.whole_log_at,
+        begun_alone=_unproven(folded) if verified.how in ("Self", "Reread") else None,
         continuation=Continuation.of(timeline.state),
         made=making,
     )

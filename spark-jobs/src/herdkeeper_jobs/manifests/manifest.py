@@ -121,8 +121,8 @@ class ManifestTransaction(Part):
 
 class Verification(Part):
     """How, and by whom, the checkpoint was verified. `Reread`: by the job itself. `Follower`: also by a follower's digest at the LSN.
-    `Self`: by the follower whose tables it starts from, which can't show errors in these. `Beyond`: by a follower's digest at the later LSN
-    `at`, to which the same entries were folded on."""
+    `Self`: by the follower whose tables its chain starts from, which can't show errors in these. `Beyond`: by a follower's digest at the
+    later LSN `at`, to which the same entries were folded on."""
 
     how: str
     by: str
@@ -225,6 +225,14 @@ class Outline(Part):
     """None for a plain checkpoint."""
     whole_log_at_millis: int | None = None
     """Of a checkpoint with a base: the base's `whole_log_at`."""
+    begun_alone: str | None = None
+    """Of a checkpoint with a base: host:port of the follower with whose tables its chain begins, as long as no other follower had the same
+    rows."""
+
+    @property
+    def unproven_follower(self) -> str | None:
+        """The follower that proves nothing here, since its own rows come back to it: see `begun_alone`."""
+        return self.verified.by if self.verified.how == "Self" else self.begun_alone
 
     @property
     def whole_log_at(self) -> int | None:
