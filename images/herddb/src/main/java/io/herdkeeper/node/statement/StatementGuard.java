@@ -9,6 +9,7 @@ import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
+import herddb.model.Column;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DataScanner;
 import herddb.model.DataScannerException;
@@ -50,7 +51,10 @@ import io.herdkeeper.node.log.NodeCommitLog;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -440,6 +444,7 @@ public final class StatementGuard extends DBManager {
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
             refuseRename(tablespace, alter, transaction);
         } else if (statement instanceof AlterTableStatement alter) {
+            refuseLostColumns(tablespace, alter, transaction);
             refuseParents(tablespace, alter.getAddForeignKeys(), transaction);
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
@@ -457,6 +462,45 @@ public final class StatementGuard extends DBManager {
             throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
                     + " yet, and nothing was changed: a transaction is open on an earlier table " + table
                     + ", which was dropped; commit it or roll it back first");
+        }
+    }
+
+    /**
+     * HerdDB drops columns with an index, and drops and renames those of foreign keys. Then it logs a DELETE that no node can apply, does not
+     * boot with an index that it fills from the rows, and refuses whatever looks for a parent or a child.
+     */
+    private static void refuseLostColumns(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
+        AbstractTableManager manager = tablespace.getTableManager(alter.getTable());
+        if (manager == null) {
+            return; // HerdDB says so
+        }
+        Table table = manager.getTable();
+        Set<String> lost = new HashSet<>();
+        alter.getDropColumns().forEach(column -> lost.add(column.toLowerCase(Locale.ROOT)));
+        for (Column changed : alter.getModifyColumns()) {
+            Column before = table.getColumnBySerialPosition(changed.serialPosition);
+            if (before != null && !before.name.equals(changed.name)) {
+                lost.add(before.name);
+            }
+        }
+        String refused = "column " + String.join(", ", lost) + " of table " + tablespace.getTableSpaceName() + "." + table.name
+                + " stays as it is, since ";
+        Transaction own = tablespace.getTransaction(transaction.transactionId);
+        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table.name);
+        for (AbstractIndexManager index : indexes == null ? List.<AbstractIndexManager>of() : List.copyOf(indexes.values())) {
+            boolean dropped = own != null && own.droppedIndexes != null && own.droppedIndexes.contains(index.getIndexName());
+            if (!dropped && !Collections.disjoint(lost, List.of(index.getColumnNames()))) {
+                throw new StatementExecutionException(refused + "the index " + index.getIndexName() + " needs it: drop that first");
+            }
+        }
+        for (Table child : tablespace.getAllTablesForPlanner()) {
+            for (ForeignKeyDef key : child.foreignKeys == null ? new ForeignKeyDef[0] : child.foreignKeys) {
+                if (child.uuid.equals(table.uuid) && !Collections.disjoint(lost, List.of(key.columns))
+                        || key.parentTableId.equals(table.uuid) && !Collections.disjoint(lost, List.of(key.parentTableColumns))) {
+                    throw new StatementExecutionException(
+                            refused + "the foreign key " + key.name + " of table " + child.name + " needs it: drop that first");
+                }
+            }
         }
     }
 

@@ -197,6 +197,34 @@ class KeysAndReferencesTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"INDEX", "HASH INDEX", "UNIQUE INDEX"})
+    void aColumnWithAnIndexIsNotDroppedAndItsRowsCanBeDeleted(String index) throws Exception {
+        execute(0, "CREATE " + index + " i" + table + " ON " + table + "(n)");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, "ALTER TABLE " + table + " DROP COLUMN n"));
+        assertTrue(refusal.getMessage().contains("the index i" + table + " needs it"), refusal.getMessage());
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
+        long dropping = Node.begin(leader.server(), "herd");
+        execute(dropping, "DROP INDEX i" + table);
+        execute(dropping, "ALTER TABLE " + table + " DROP COLUMN n");
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=2"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"ALTER TABLE %2$s DROP COLUMN p", "ALTER TABLE %2$s CHANGE p q int", "ALTER TABLE %1$s CHANGE k kk int"})
+    void aColumnOfAForeignKeyIsNeitherDroppedNorRenamed(String statement) {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES " + table + "(k))");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, statement.formatted(table, child)));
+        assertTrue(refusal.getMessage().contains("the foreign key f of table " + child + " needs it"), refusal.getMessage());
+        execute(0, "INSERT INTO " + child + "(k,p) VALUES(10,1)");
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=2"));
+        execute(0, "ALTER TABLE " + child + " DROP CONSTRAINT f");
+        execute(0, statement.formatted(table, child));
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"", "ON DELETE CASCADE"})
     void aTableWhoseChildrenAreDroppedIsWrittenAsBefore(String action) {
         String child = "t" + tables++;
