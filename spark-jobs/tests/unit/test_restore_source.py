@@ -54,6 +54,21 @@ def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: Table
         open_source(write_checkpoint(tmp_path, {table: []}, (index,)))
 
 
+def test_an_index_or_a_foreign_key_whose_column_was_dropped_or_renamed_does_not_prevent_a_restore(tmp_path: Path) -> None:
+    gone = ManifestIndex(name="by_gone", table="child", type="brin", unique=False, columns=("id", "gone"))
+    (key,) = CHILD.foreign_keys
+    lost = replace(key, name="lost", columns=("gone",)), replace(key, name="led_to", parent_columns=("renamed",))
+    child = replace(CHILD, foreign_keys=(key, *lost))
+    source = open_source(write_checkpoint(tmp_path, {child: [], PARENT: []}, (gone, UNIQUE)))
+    found = {table.name: (table.indexes, table.definition.foreign_keys) for table in source.tables}
+    assert found == {"child": ((UNIQUE,), (key,)), "parent": ((), ())}
+    assert source.left_out == (
+        "index 'by_gone' of table 'child'",
+        "foreign key 'lost' of table 'child'",
+        "foreign key 'led_to' of table 'child'",
+    )
+
+
 @pytest.mark.parametrize("folder", ["i-1/ts-2", "i-2/ts-1"], ids=["tablespace", "cluster"])
 def test_a_manifest_at_the_place_of_another_tablespace_or_cluster_is_not_taken_for_that_one_s(place: StoredPath, folder: str) -> None:
     path = write_checkpoint(place, {PARENT: PARENT_ROWS})

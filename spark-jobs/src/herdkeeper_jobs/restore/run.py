@@ -30,6 +30,7 @@ from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.moment import stamp
 
 _log = structlog.get_logger()
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +161,12 @@ def _summary(request: RestoreRequest, source: Source, verified: Verified, run: t
     )
     if left_out is None:
         skewed = "; the archive behind it can't be read, so it is unknown which entries a fast clock leaves out"
+    lacks = _lacks(source)
     return RestoreSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if begin is Begin.FILLED else JobOutcome.SUCCEEDED,
         message=f"{verified.rows} rows {done} from the checkpoint of {source.manifest.identity.tablespace} at {lsn.lsn}"
-        f"{f' ({stamped})' if stamped else ''}{skewed}",
+        f"{f' ({stamped})' if stamped else ''}{lacks}{skewed}",
         tablespace=request.target.tablespace,
         manifest=str(source.path),
         ledger_id=lsn.ledger_id,
@@ -176,3 +178,10 @@ def _summary(request: RestoreRequest, source: Source, verified: Verified, run: t
         verified=verified.sentence,
         duration_seconds=round(seconds, 3),
     )
+
+
+def _lacks(source: Source) -> str:
+    """What the tables lack, for people; empty if nothing."""
+    more = f" and {len(source.left_out) - _SHOWN} more" if len(source.left_out) > _SHOWN else ""
+    found = ", ".join(source.left_out[:_SHOWN])
+    return f"; without {found}{more}, whose columns were dropped or renamed" if found else ""

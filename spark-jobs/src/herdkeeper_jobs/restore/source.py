@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
 
@@ -47,6 +48,8 @@ class Source:
     path: StoredPath
     hash: str
     tables: tuple[SourceTable, ...]
+    left_out: tuple[str, ...] = ()
+    """Indexes and foreign keys that `tables` lack, since one of their columns was dropped or renamed: HerdDB could not make them."""
 
     @property
     def folder(self) -> ParquetFolder:
@@ -82,7 +85,28 @@ def open_source(path: StoredPath) -> Source:
         raise InvariantViolated(f"{path} is for LSN {manifest.lsn.lsn}")
     tables = tuple(_table(manifest, table) for table in manifest.tables)
     _require_parents(tables)
-    return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), tables)
+    columns = {table.definition.uuid: {column.name for column in table.definition.columns} for table in tables}
+    usable = tuple(_usable(table, columns) for table in tables)
+    left_out = tuple(what for before, after in zip(tables, usable, strict=True) for what in _left_out(before, after))
+    return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), usable, left_out)
+
+
+def _usable(table: SourceTable, columns: Mapping[str, set[str]]) -> SourceTable:
+    """The table without indexes and foreign keys whose columns are gone. `columns`: names by a table's uuid."""
+    own = columns[table.definition.uuid]
+    keys = tuple(
+        key
+        for key in table.definition.foreign_keys
+        if own.issuperset(key.columns) and columns[key.parent_uuid].issuperset(key.parent_columns)
+    )
+    indexes = tuple(index for index in table.indexes if own.issuperset(index.columns))
+    return replace(table, definition=replace(table.definition, foreign_keys=keys), indexes=indexes)
+
+
+def _left_out(before: SourceTable, after: SourceTable) -> Iterator[str]:
+    yield from (f"index {index.name!r} of table {before.name!r}" for index in before.indexes if index not in after.indexes)
+    kept = after.definition.foreign_keys
+    yield from (f"foreign key {key.name!r} of table {before.name!r}" for key in before.definition.foreign_keys if key not in kept)
 
 
 def _require_parents(tables: tuple[SourceTable, ...]) -> None:
