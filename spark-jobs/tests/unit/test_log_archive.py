@@ -496,6 +496,32 @@ def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more
     assert again.lag_seconds >= (again.current_at_millis - first.current_at_millis) / 1000
 
 
+def test_an_archive_whose_files_are_gone_is_not_begun_anew_while_the_log_could_continue_it(
+    archive: Archive, place: StoredPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 2, closed=False)
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(tmp_path / "message"))
+    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
+    arguments = [*where, "--destination", str(place), "--place", "archives"]
+    assert cli.main(arguments) == 0
+    remove_below(place)
+    if isinstance(place, Path):
+        place.mkdir()
+    assert cli.main(arguments) == 2
+    told = decode_archive_progress(archive.log.metadata.told["/db/herd/logArchive/0ab"])
+    assert told.held == ArchivedRange((3, 0), 3000, True, (5, 0), 5000, (5, 1)), "so the log from there on is kept"
+    assert "the archive had everything up to 5,0, and is empty now: its files are gone" in told.trouble
+    assert found_below(place, "*/*/log/segments/*.json") == []
+
+    archive.write(5, 2, closed=True)
+    archive.write(7, 3, closed=False)
+    archive.log.drop(3)
+    archive.log.drop(5)
+    assert cli.main(arguments) == 0, "nothing can continue the lost one any more"
+
+
 def test_a_long_backlog_is_reported_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "MOST_SEGMENTS", 2)
     archive.write(3, 5, closed=True)

@@ -31,8 +31,8 @@ from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, pub
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.encryption.keys import writing_key
-from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
-from herdkeeper_jobs.log_source import open_log
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
+from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.manifests.manifest import tablespace_folder
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.shared_arguments import (
@@ -130,6 +130,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
             raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
         # Read each time: a mounted Secret may change.
         place = replace(place, key=writing_key(parsed.encrypt_with))
+        _require_held(log, place, before.held)
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
             publish_progress(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began)))
@@ -140,6 +141,21 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         return failed
     newest = None if copied.end is None else copied.end.first.lsn
     return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete, newest)
+
+
+def _require_held(log: LogSource, place: Place, held: ArchivedRange | None) -> None:
+    """Checks that an archive that had entries still has some, if the log could continue it. On an empty volume in the place of the right
+    one another archive would begin, and the log would be released that the right one lacks. Raises CheckpointRefused."""
+    if held is None or newest_segment(place.folder, place.identity, place.known) is not None:
+        return
+    try:
+        log.readable_from(Lsn(*held.resume))
+    except (LogTruncatedError, CheckpointRefused):
+        return  # a new archive is all that is left
+    raise CheckpointRefused(
+        f"the archive had everything up to {Lsn(*held.last)}, and is empty now: its files are gone, or another volume is mounted. Nothing "
+        "is archived until they are back, and the log is kept; or name another destination, where a new archive begins"
+    )
 
 
 def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> ArchiveProgress:
