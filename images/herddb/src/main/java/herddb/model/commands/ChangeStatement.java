@@ -17,10 +17,15 @@ abstract class ChangeStatement extends DMLStatement {
     /** @param key of the one row that may be changed, or null; {@code predicate} tells, too, which rows are, unless it is null */
     ChangeStatement(String tablespace, String table, RecordFunction key, Predicate predicate) {
         super(table, tablespace);
-        this.predicate = Computing.condition(predicate != null ? predicate : new OfKey(key));
+        this.predicate = condition(key, predicate);
+    }
+
+    static Predicate condition(RecordFunction key, Predicate predicate) {
+        Predicate condition = Computing.condition(predicate != null ? predicate : new OfKey(key));
         if (key != null) {
-            this.predicate.setIndexOperation(new PrimaryIndexSeek(key));
+            condition.setIndexOperation(new PrimaryIndexSeek(key));
         }
+        return condition;
     }
 
     public final Predicate getPredicate() {

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
+import herddb.model.GetResult;
 import herddb.model.NotLeaderException;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
@@ -59,7 +60,8 @@ class RefusedStatementsTest {
         Path token = Files.writeString(BookKeeperForTests.running().newFolder().resolve("token"), "token");
         String root = BookKeeperForTests.running().newRoot();
         leader = RunningNode.start(Node.configuration("n0", root, BookKeeperForTests.running().newFolder())
-                .set(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds()), token);
+                .set(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds())
+                .set(ServerConfiguration.PROPERTY_READLOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds()), token);
         leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         follower = RunningNode.start("n1", root, token);
     }
@@ -194,6 +196,16 @@ class RefusedStatementsTest {
         "UPDATE %s SET n=1 WHERE lower(s)='x'", "UPDATE %s SET n=-n WHERE k>=0", "UPDATE %s SET n=1 WHERE k=-?",
         "DELETE FROM %s WHERE lower(s)='x'", "UPDATE %s SET n=-n WHERE k IN (SELECT k FROM %s)"})
     void aChangeThatCanNotBeComputedIsRefusedAndHoldsUpNothing(String statement) throws Exception {
+        assertRefusedAndHoldsUpNothing(statement);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT * FROM %s WHERE k=1 AND lower(s)='x'", "SELECT * FROM %s WHERE k=-?"})
+    void aReadByKeyThatCanNotBeComputedIsRefusedAndHoldsUpNothing(String statement) throws Exception {
+        assertRefusedAndHoldsUpNothing(statement);
+    }
+
+    private static void assertRefusedAndHoldsUpNothing(String statement) throws Exception {
         String table = app + ".computed";
         execute(0, "CREATE TABLE " + table + " (k int primary key, n int, s string)");
         execute(0, "INSERT INTO " + table + "(k,n,s) VALUES(0,1,'y')");
@@ -212,6 +224,46 @@ class RefusedStatementsTest {
         CompletableFuture.runAsync(() -> before.checkpoint(false, false, false)).get(LIMIT.toSeconds() / 2, TimeUnit.SECONDS);
         assertEquals(before, leader.manager(app), "which has not booted again");
         assertEquals(3, execute(0, "UPDATE " + table + " SET n=1 WHERE k>=0"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT * FROM %s WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void aReadByKeyThatWaitsInVainHoldsUpNothing(String statement) throws Exception {
+        String table = tableOfTen();
+        TableSpaceManager before = leader.manager(app);
+        long holding = Node.begin(leader.server(), app);
+        execute(holding, "UPDATE " + app + "." + table + " SET n=50 WHERE k=3");
+        long open = Node.begin(leader.server(), app);
+        assertThrows(StatementExecutionException.class, () -> execute(open, statement.formatted(app + "." + table)));
+        end(open);
+        end(holding);
+        CompletableFuture.runAsync(() -> before.checkpoint(false, false, false)).get(LIMIT.toSeconds() / 2, TimeUnit.SECONDS);
+        assertEquals(before, leader.manager(app), "which has not booted again");
+        assertEquals("3=50", byKey(0, table, "k=3"));
+    }
+
+    @Test
+    void aReadByKeyForUpdateOutsideOfATransactionKeepsNoLock() throws Exception {
+        String table = tableOfTen();
+        assertEquals("3=3", byKey(0, table, "k=3 FOR UPDATE"));
+        execute(0, "UPDATE " + app + "." + table + " SET n=50 WHERE k=3");
+        assertSameRows(table);
+    }
+
+    @Test
+    void aReadByKeySeesWhatItsTransactionHasDone() throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, "UPDATE " + app + "." + table + " SET n=50 WHERE k=3");
+        execute(open, "INSERT INTO " + app + "." + table + "(k) VALUES(10)");
+        execute(open, "DELETE FROM " + app + "." + table + " WHERE k=4");
+        assertEquals("3=50", byKey(open, table, "k=3"));
+        assertEquals("10=null", byKey(open, table, "k=10"));
+        assertEquals("none", byKey(open, table, "k=4"));
+        assertEquals("none", byKey(open, table, "k=3 AND n=3"));
+        assertEquals("none", byKey(0, table, "k=10"));
+        assertEquals("4=4", byKey(0, table, "k=4"));
+        end(open);
     }
 
     @ParameterizedTest
@@ -634,6 +686,17 @@ class RefusedStatementsTest {
         if (transaction != 0) {
             execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + transaction);
         }
+    }
+
+    /** As by a client that asks for one row, not for the rows of a query. */
+    private static String byKey(long transaction, String table, String where) {
+        GetResult found = (GetResult) Node.execute(leader.server(), transaction, "SELECT * FROM " + app + "." + table + " WHERE " + where);
+        assertEquals(transaction, found.transactionId);
+        if (!found.found()) {
+            return "none";
+        }
+        Map<String, Object> values = found.getRecord().toBean(found.getTable());
+        return values.get("k") + "=" + values.get("n");
     }
 
     private static int execute(long transaction, String sql, Object... values) {
