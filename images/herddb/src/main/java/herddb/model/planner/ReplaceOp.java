@@ -25,6 +25,8 @@ import herddb.model.TableContext;
 import herddb.model.Transaction;
 import herddb.model.TransactionContext;
 import herddb.model.UniqueIndexContraintViolationException;
+import herddb.model.commands.BeginTransactionStatement;
+import herddb.model.commands.CommitTransactionStatement;
 import herddb.model.commands.DeleteStatement;
 import herddb.model.commands.GetStatement;
 import herddb.model.commands.InsertStatement;
@@ -33,17 +35,23 @@ import herddb.utils.Bytes;
 import herddb.utils.DataAccessor;
 import herddb.utils.IllegalDataAccessException;
 import herddb.utils.Wrapper;
+import io.herdkeeper.node.log.LogFailures;
+import io.herdkeeper.node.log.NodeCommitLog;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 
 /**
  * An UPDATE of a key, which deletes each row and inserts another one, instead of HerdDB's class of this name. That one met a key or a value
  * that another row has only when it inserted: the old row was deleted by then, and a COMMIT lost it. This one looks before it changes any.
+ *
+ * <p>Without a transaction of its client the statement has one of its own, so that no row is lost if the leader ends between the two.
  */
 public final class ReplaceOp implements PlannerOp {
 
@@ -88,7 +96,7 @@ public final class ReplaceOp implements PlannerOp {
     }
 
     /** A value of a unique index. */
-    private record Value(String index, Bytes value) {
+    private record Value(AbstractIndexManager index, Bytes value) {
     }
 
     @Override
@@ -99,21 +107,25 @@ public final class ReplaceOp implements PlannerOp {
     @Override
     public CompletableFuture<StatementExecutionResult> executeAsync(TableSpaceManager manager, TransactionContext transaction,
             StatementEvaluationContext context, boolean lockRequired, boolean forWrite) {
-        ScanResult rows = (ScanResult) input.execute(manager, transaction, context, true, true);
-        long reading = rows.dataScanner.getTransactionId();
-        TransactionContext begun = reading > 0 ? new TransactionContext(reading) : transaction;
-        CompletableFuture<StatementExecutionResult> result;
-        try {
-            result = replace(rows, manager, begun, context);
-        } catch (RuntimeException error) {
-            result = CompletableFuture.failedFuture(error instanceof HerdDBInternalException ? error
-                    : new StatementExecutionException("the statement can't be computed: " + error, error));
+        if (transaction.transactionId > 0) {
+            return replace(manager, transaction, context, false);
         }
-        if (transaction.transactionId != TransactionContext.AUTOTRANSACTION_ID || reading <= 0) {
-            return result;
-        }
-        return result.exceptionallyCompose(error -> rolledBack(manager, reading, context)
-                .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture));
+        boolean commits = transaction.transactionId == TransactionContext.NOTRANSACTION_ID;
+        return manager.executeStatementAsync(new BeginTransactionStatement(tablespace), context, TransactionContext.NO_TRANSACTION)
+                .thenCompose(begun -> replace(manager, new TransactionContext(begun.transactionId), context, commits)
+                        .exceptionallyCompose(error -> rolledBack(manager, begun.transactionId, context)
+                                .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture)))
+                .thenCompose(changed -> commits ? committed((DMLStatementExecutionResult) changed, manager, context)
+                        : CompletableFuture.completedFuture(changed));
+    }
+
+    /** The client does not learn of the transaction. */
+    private CompletableFuture<StatementExecutionResult> committed(
+            DMLStatementExecutionResult changed, TableSpaceManager manager, StatementEvaluationContext context) {
+        return manager.executeStatementAsync(
+                new CommitTransactionStatement(tablespace, changed.transactionId), context, TransactionContext.NO_TRANSACTION)
+                .thenApply(done -> new DMLStatementExecutionResult(
+                        TransactionContext.NOTRANSACTION_ID, changed.getUpdateCount(), changed.getKey(), changed.getNewvalue()));
     }
 
     /** The client does not learn of a transaction that was begun for a statement that fails, and its rows would stay locked. */
@@ -126,23 +138,30 @@ public final class ReplaceOp implements PlannerOp {
                 new RollbackTransactionStatement(tablespace, begun), context, TransactionContext.NO_TRANSACTION);
     }
 
+    /** @param own whether the transaction is this statement's alone */
     private CompletableFuture<StatementExecutionResult> replace(
-            ScanResult rows, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
+            TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context, boolean own) {
+        try {
+            List<Change> changes = changes(manager, transaction, context);
+            refuseKeys(changes, manager, transaction, context);
+            return deleteAndInsert(changes, refuseValues(changes, manager, transaction, own), manager, transaction, context);
+        } catch (RuntimeException error) {
+            return CompletableFuture.failedFuture(error instanceof HerdDBInternalException ? error
+                    : new StatementExecutionException("the statement can't be computed: " + error, error));
+        }
+    }
+
+    private List<Change> changes(TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         TableManager table = (TableManager) manager.getTableManager(tableName);
         List<Change> changes = new ArrayList<>();
-        try (DataScanner scanner = rows.dataScanner) {
+        try (DataScanner scanner = ((ScanResult) input.execute(manager, transaction, context, true, true)).dataScanner) {
             while (scanner.hasNext()) {
                 changes.add(change(scanner.next(), table.getTable(), table.buildTableContext(), context));
             }
         } catch (DataScannerException error) {
             throw new StatementExecutionException(error);
         }
-        if (changes.isEmpty()) {
-            return CompletableFuture.completedFuture(new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
-        }
-        refuseKeys(changes, manager, transaction, context);
-        refuseValues(changes, manager, table.getTable(), transaction);
-        return deleteAndInsert(changes, manager, transaction, context);
+        return changes;
     }
 
     private Change change(DataAccessor row, Table table, TableContext tableContext, StatementEvaluationContext context) {
@@ -171,7 +190,6 @@ public final class ReplaceOp implements PlannerOp {
         }
     }
 
-    /** Without a lock: HerdDB keeps one of the table when a read waits in vain. */
     private boolean exists(Bytes key, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         Transaction own = manager.getTransaction(transaction.transactionId);
         if (own != null && own.recordDeleted(tableName, key)) {
@@ -182,11 +200,18 @@ public final class ReplaceOp implements PlannerOp {
                 || ((GetResult) manager.executeStatementAsync(committed, context, TransactionContext.NO_TRANSACTION).join()).found();
     }
 
-    /** An index tells of committed rows only, so that one which the transaction has deleted keeps its value until the COMMIT. */
-    private void refuseValues(List<Change> changes, TableSpaceManager manager, Table table, TransactionContext transaction) {
+    /**
+     * An index tells of committed rows only. It has the value of one that the transaction has deleted until the COMMIT.
+     *
+     * @return by the new key of each row its values, with the key of the row of this statement that each is taken from, or null; empty where
+     *         a row can't take any
+     */
+    private Map<Bytes, Map<Value, Bytes>> refuseValues(
+            List<Change> changes, TableSpaceManager manager, TransactionContext transaction, boolean own) {
+        Table table = manager.getTableManager(tableName).getTable();
         Map<String, AbstractIndexManager> indexes = manager.getIndexesOnTable(tableName);
-        boolean inTransaction = transaction.transactionId != TransactionContext.NOTRANSACTION_ID;
-        Set<Value> freed = new HashSet<>();
+        Map<Bytes, Map<Value, Bytes>> given = new HashMap<>();
+        Map<Value, Bytes> freed = new HashMap<>();
         Set<Value> taken = new HashSet<>();
         for (AbstractIndexManager index : indexes == null ? List.<AbstractIndexManager>of() : indexes.values()) {
             if (!index.isUnique()) {
@@ -194,41 +219,43 @@ public final class ReplaceOp implements PlannerOp {
             }
             Map<Bytes, Bytes> open = keysOfOpenRows(manager.getTransaction(transaction.transactionId), index, table);
             for (Change change : changes) {
-                Bytes before = value(change.before, index, table);
-                Bytes after = value(change.after, index, table);
-                open.remove(before, change.before.key);
-                if (after == null) {
-                    continue;
-                }
-                Value value = new Value(index.getIndexName(), after);
-                freed.add(new Value(index.getIndexName(), before));
-                boolean isFree = taken.add(value) && !open.containsKey(after) && (inTransaction ? !index.valueAlreadyMapped(after, null)
-                        : freed.contains(value) || !index.valueAlreadyMapped(after, change.before.key));
+                Value before = new Value(index, value(change.before, index, table));
+                Value after = new Value(index, value(change.after, index, table));
+                open.remove(before.value, change.before.key);
+                freed.put(before, change.before.key);
+                Bytes from = own ? freed.get(after) : null;
+                boolean isFree = after.value != null && taken.add(after) && !open.containsKey(after.value)
+                        && !index.valueAlreadyMapped(after.value, from);
                 if (!isFree) {
-                    throw new UniqueIndexContraintViolationException(index.getIndexName(), after,
-                            refusal(index, after, change, inTransaction && !open.containsKey(after)));
+                    throw new UniqueIndexContraintViolationException(index.getIndexName(), after.value,
+                            refusal(after, change, !own && !open.containsKey(after.value)));
+                }
+                if (own) {
+                    given.computeIfAbsent(change.after.key, first -> new HashMap<>()).put(after, from);
                 }
             }
         }
+        return given;
     }
 
     /** The keys of the rows that the transaction has made or changed, by their values of an index. */
     private static Map<Bytes, Bytes> keysOfOpenRows(Transaction open, AbstractIndexManager index, Table table) {
         Map<Bytes, Bytes> keys = new HashMap<>();
-        if (open != null) {
-            for (Map<String, Map<Bytes, Record>> rows : List.of(open.newRecords, open.changedRecords)) {
-                rows.getOrDefault(table.name, Map.of()).values().forEach(row -> keys.put(value(row, index, table), row.key));
-            }
+        for (Map<String, Map<Bytes, Record>> rows : List.of(open.newRecords, open.changedRecords)) {
+            rows.getOrDefault(table.name, Map.of()).values().forEach(row -> keys.put(value(row, index, table), row.key));
         }
         return keys;
     }
 
-    private String refusal(AbstractIndexManager index, Bytes value, Change change, boolean inTransaction) {
+    private String refusal(Value value, Change change, boolean isCommitted) {
         String row = "key " + change.before.key + " of table " + tableName + " is not changed, and neither is another one: ";
-        return inTransaction && !index.valueAlreadyMapped(value, change.before.key)
-                ? row + "in a transaction a row can't keep its value in UNIQUE index " + index.getIndexName()
-                        + " under another key; change the key outside of a transaction"
-                : row + "its new value already exists in UNIQUE index " + index.getIndexName();
+        String index = "UNIQUE index " + value.index.getIndexName();
+        if (value.value == null) {
+            return row + "a row can't be without a value in " + index;
+        }
+        return isCommitted && !value.index.valueAlreadyMapped(value.value, change.before.key)
+                ? row + "in a transaction a row can't keep its value in " + index + " under another key; change the key outside of a transaction"
+                : row + "its new value already exists in " + index;
     }
 
     private static Bytes value(Record row, AbstractIndexManager index, Table table) {
@@ -239,26 +266,63 @@ public final class ReplaceOp implements PlannerOp {
         }
     }
 
-    private CompletableFuture<StatementExecutionResult> deleteAndInsert(
-            List<Change> changes, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
-        CompletableFuture<StatementExecutionResult> last = CompletableFuture.completedFuture(
+    private CompletableFuture<StatementExecutionResult> deleteAndInsert(List<Change> changes, Map<Bytes, Map<Value, Bytes>> given,
+            TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
+        CompletableFuture<DMLStatementExecutionResult> last = CompletableFuture.completedFuture(
                 new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
         Table table = manager.getTableManager(tableName).getTable();
         for (Change change : changes) {
             DMLStatement delete = new DeleteStatement(tablespace, tableName, change.before.key, new Unchanged(change.before, table));
             DMLStatement insert = new InsertStatement(tablespace, tableName, change.after).setReturnValues(returnValues);
-            for (DMLStatement step : List.of(delete, insert)) {
-                last = last.thenCompose(before -> manager.executeStatementAsync(step, context, new TransactionContext(before.transactionId))
-                        .thenApply(after -> added((DMLStatementExecutionResult) before, (DMLStatementExecutionResult) after)));
-            }
+            Map<Value, Bytes> values = given.getOrDefault(change.after.key, Map.of());
+            last = last.thenCompose(before -> manager.executeStatementAsync(delete, context, transaction).thenApply(done -> added(before, done)))
+                    .thenCompose(before -> inserted(() -> manager.executeStatementAsync(insert, context, transaction), values, manager,
+                            transaction).thenApply(done -> added(before, done)));
         }
-        return last;
+        return last.thenApply(done -> done);
     }
 
-    private DMLStatementExecutionResult added(DMLStatementExecutionResult before, DMLStatementExecutionResult after) {
+    /**
+     * HerdDB refuses a value of a row that the transaction has deleted, as its index still has it. Then the index forgets such values for a
+     * moment. Nobody else can get them: the transaction has locked them. It has locked by then whatever else HerdDB would wait for.
+     */
+    private static CompletableFuture<StatementExecutionResult> inserted(Supplier<CompletableFuture<StatementExecutionResult>> insert,
+            Map<Value, Bytes> values, TableSpaceManager manager, TransactionContext transaction) {
+        return insert.get().exceptionallyCompose(refusal -> {
+            Map<Value, Bytes> hidden = new HashMap<>(values);
+            hidden.values().removeIf(Objects::isNull);
+            if (hidden.isEmpty() || !(LogFailures.rootOf(refusal) instanceof UniqueIndexContraintViolationException)) {
+                return CompletableFuture.failedFuture(refusal);
+            }
+            values.keySet().forEach(value -> lock(value, manager.getTransaction(transaction.transactionId)));
+            try {
+                hidden.forEach((value, key) -> value.index.recordDeleted(key, value.value));
+                try {
+                    return insert.get();
+                } finally {
+                    hidden.forEach((value, key) -> value.index.recordInserted(key, value.value));
+                }
+            } catch (RuntimeException error) {
+                if (manager.getLog() instanceof NodeCommitLog log) {
+                    log.end(error); // the index may lack a value
+                }
+                throw error;
+            }
+        });
+    }
+
+    private static void lock(Value value, Transaction own) {
+        String index = value.index.getIndexName();
+        if (own.lookupLock(index, value.value) == null) {
+            own.registerLockOnTable(index, value.index.getLockManager().acquireWriteLockForKey(value.value));
+        }
+    }
+
+    private DMLStatementExecutionResult added(DMLStatementExecutionResult before, StatementExecutionResult step) {
+        DMLStatementExecutionResult after = (DMLStatementExecutionResult) step;
         if (after.getUpdateCount() == 0) {
-            throw new StatementExecutionException("another statement has changed or deleted a row of table " + tableName
-                    + " meanwhile: its key is not changed, and that of other rows may be");
+            throw new StatementExecutionException("a row of table " + tableName + " was changed or deleted after this statement had read it:"
+                    + " its key is not changed; in a transaction, that of other rows may be");
         }
         return new DMLStatementExecutionResult(
                 after.transactionId, before.getUpdateCount() + after.getUpdateCount(), after.getKey(), after.getNewvalue());

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
+import herddb.model.DMLStatementExecutionResult;
+import herddb.model.GetResult;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
@@ -261,36 +263,99 @@ class KeysAndReferencesTest {
 
     @Test
     void anUpdateOfAKeyUndoesNoChangeThatAnotherStatementMakesMeanwhile() throws Exception {
-        int last = lastKey();
-        long holding = Node.begin(leader.server(), "herd");
-        execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", last);
-        long before = Await.threadsThatWaitForRows();
-        CompletableFuture<Integer> moving = CompletableFuture.supplyAsync(() -> execute(0, "UPDATE " + table + " SET k=k+10"));
-        Await.until("it has read all rows but the last one", LIMIT, () -> Await.threadsThatWaitForRows() > before);
-        for (int key = 0; key < 5; key++) {
-            if (key != last) {
-                execute(0, "UPDATE " + table + " SET n=100 WHERE k=?", key);
-            }
-        }
-        rollBack(holding);
-        CompletionException refusal = assertThrows(CompletionException.class, moving::join);
-        assertTrue(refusal.getMessage().contains("meanwhile"), refusal.getMessage());
-        assertEquals(4, rows().stream().filter(row -> row.endsWith("=100")).count(), rows().toString());
+        int changed = besideAnUpdateOfAllKeys("UPDATE " + table + " SET n=100 WHERE k=?");
+        assertEquals(changed, rows().stream().filter(row -> row.endsWith("=100")).count(), rows().toString());
     }
 
     @Test
     void anUpdateOfAKeyBringsNoRowBackThatAnotherStatementDeletesMeanwhile() throws Exception {
+        int deleted = besideAnUpdateOfAllKeys("DELETE FROM " + table + " WHERE k=?");
+        assertEquals(5 - deleted, rows().size(), rows().toString());
+    }
+
+    /** Of the row that the UPDATE reads first; the last one is held up. */
+    private int besideAnUpdateOfAllKeys(String statement) throws Exception {
+        List<Integer> keys = keys();
         long holding = Node.begin(leader.server(), "herd");
-        int last = lastKey();
-        int first = last == 0 ? 1 : 0;
-        execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", last);
+        execute(holding, "UPDATE " + table + " SET n=n WHERE k=?", keys.get(4));
+        CompletableFuture<Integer> moving = waiting("UPDATE " + table + " SET k=k+10");
         long before = Await.threadsThatWaitForRows();
-        CompletableFuture<Integer> moving = CompletableFuture.supplyAsync(() -> execute(0, "UPDATE " + table + " SET k=k+10"));
-        Await.until("it has read all rows but the last one", LIMIT, () -> Await.threadsThatWaitForRows() > before);
-        execute(0, "DELETE FROM " + table + " WHERE k=?", first);
+        CompletableFuture<Integer> other = CompletableFuture.supplyAsync(() -> execute(0, statement, keys.get(0)));
+        Await.until("it has ended, or waits as well", LIMIT, () -> other.isDone() || Await.threadsThatWaitForRows() > before);
         rollBack(holding);
+        assertEquals(10, moving.join());
+        return other.join();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void anUpdateOfAKeyThatTheLeaderDoesNotEndLosesNoRow(boolean isUnique) throws Exception {
+        if (isUnique) {
+            execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        }
+        execute(Node.begin(leader.server(), "herd"), "INSERT INTO " + table + "(k,n) VALUES(9,9)");
+        CompletableFuture<Integer> moving = waiting("UPDATE " + table + " SET k=9 WHERE k=1");
+        assertTrue(((GetResult) Node.execute(leader.server(), 0, "SELECT * FROM " + table + " WHERE k=1")).found());
+        bootAgain();
         assertThrows(CompletionException.class, moving::join);
-        assertEquals(List.of(), rows().stream().filter(row -> row.endsWith("=" + first)).toList());
+        assertEquals(List.of("0=0", "1=1", "2=2", "3=3", "4=4"), rows());
+    }
+
+    @Test
+    void anUpdateOfAKeyThatATransactionGivesToAnotherRowLosesNoRow() throws Exception {
+        execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        long holding = Node.begin(leader.server(), "herd");
+        execute(holding, "INSERT INTO " + table + "(k,n) VALUES(9,9)");
+        CompletableFuture<Integer> moving = waiting("UPDATE " + table + " SET k=9 WHERE k=1");
+        commit(holding);
+        assertThrows(CompletionException.class, moving::join);
+        assertEquals(List.of("0=0", "1=1", "2=2", "3=3", "4=4", "9=9"), rows());
+        assertThrows(StatementExecutionException.class, () -> execute(0, "INSERT INTO " + table + "(k,n) VALUES(10,1)"));
+        execute(0, "DELETE FROM " + table + " WHERE k=1");
+        execute(0, "INSERT INTO " + table + "(k,n) VALUES(10,1)");
+    }
+
+    @Test
+    void anUpdateOfAKeyWhoseNewRowIsRefusedLosesNoRow() {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, s string, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k))");
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(10,1)");
+        assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + child + " SET k=11,n=77 WHERE k=10"));
+        assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + child + " SET k=11,s=? WHERE k=10", "x".repeat(2 << 20)));
+        assertEquals(List.of("10=1"), rows(child));
+        assertEquals(List.of(), leader.manager("herd").getTransactions());
+    }
+
+    @Test
+    void anUpdateOfKeysIsCommittedAndItsClientLearnsOfNoTransaction() {
+        execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        DMLStatementExecutionResult changed =
+                (DMLStatementExecutionResult) Node.execute(leader.server(), 0, "UPDATE " + table + " SET k=k+20 WHERE k<3");
+        assertEquals(6, changed.getUpdateCount());
+        assertEquals(0, changed.transactionId);
+        assertEquals(List.of(), leader.manager("herd").getTransactions());
+        assertEquals(0, execute(0, "UPDATE " + table + " SET k=k+20 WHERE k=77"));
+        assertEquals(List.of("20=0", "21=1", "22=2", "3=3", "4=4"), rows());
+        assertThrows(StatementExecutionException.class, () -> execute(0, "INSERT INTO " + table + "(k,n) VALUES(10,1)"));
+        assertEquals(1, execute(0, "UPDATE " + table + " SET n=10 WHERE n=1"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void anUpdateOfAKeyThatLeavesARowWithoutItsUniqueValueChangesNoRow(boolean inTransaction) throws Exception {
+        execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        long transaction = inTransaction ? Node.begin(leader.server(), "herd") : 0;
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=9,n=null WHERE k=1"));
+        commit(transaction);
+        assertEquals(List.of("0=0", "1=1", "2=2", "3=3", "4=4"), rows());
+    }
+
+    /** Once it waits for a row. */
+    private static CompletableFuture<Integer> waiting(String statement) throws Exception {
+        long before = Await.threadsThatWaitForRows();
+        CompletableFuture<Integer> waiting = CompletableFuture.supplyAsync(() -> execute(0, statement));
+        Await.until("it waits for a row", LIMIT, () -> Await.threadsThatWaitForRows() > before);
+        return waiting;
     }
 
     @ParameterizedTest
@@ -325,13 +390,12 @@ class KeysAndReferencesTest {
         assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
         assertEquals(1, execute(0, "UPDATE " + table + " SET n=7 WHERE k=2"));
     }
-
-    /** The one that a scan comes to last. */
-    private int lastKey() {
+    /** In the order in which a scan comes to the rows. */
+    private List<Integer> keys() {
         List<Integer> keys = new ArrayList<>();
         TableManager manager = (TableManager) leader.manager("herd").getTableManager(table);
         manager.scanForIndexRebuild(row -> keys.add((Integer) row.toBean(manager.getTable()).get("k")));
-        return keys.get(4);
+        return keys;
     }
 
     @ParameterizedTest
@@ -428,7 +492,7 @@ class KeysAndReferencesTest {
     }
 
     private static int execute(long transaction, String sql, Object... values) {
-        return Node.execute(leader.server(), transaction, sql, values) instanceof herddb.model.DMLStatementExecutionResult changed
+        return Node.execute(leader.server(), transaction, sql, values) instanceof DMLStatementExecutionResult changed
                 ? changed.getUpdateCount() : 0;
     }
 
