@@ -217,18 +217,16 @@ public final class ReplaceOp implements PlannerOp {
             if (!index.isUnique()) {
                 continue;
             }
-            Map<Bytes, Bytes> open = keysOfOpenRows(manager.getTransaction(transaction.transactionId), index, table);
             for (Change change : changes) {
                 Value before = new Value(index, value(change.before, index, table));
                 Value after = new Value(index, value(change.after, index, table));
-                open.remove(before.value, change.before.key);
                 freed.put(before, change.before.key);
                 Bytes from = own ? freed.get(after) : null;
-                boolean isFree = after.value != null && taken.add(after) && !open.containsKey(after.value)
-                        && !index.valueAlreadyMapped(after.value, from);
+                boolean isOpen = !own && !freed.containsKey(after) && isOfOpenRow(after, table, manager, transaction);
+                boolean isFree = after.value != null && taken.add(after) && !isOpen && !index.valueAlreadyMapped(after.value, from);
                 if (!isFree) {
-                    throw new UniqueIndexContraintViolationException(index.getIndexName(), after.value,
-                            refusal(after, change, !own && !open.containsKey(after.value)));
+                    throw new UniqueIndexContraintViolationException(
+                            index.getIndexName(), after.value, refusal(after, change, !own && !isOpen));
                 }
                 if (own) {
                     given.computeIfAbsent(change.after.key, first -> new HashMap<>()).put(after, from);
@@ -238,13 +236,9 @@ public final class ReplaceOp implements PlannerOp {
         return given;
     }
 
-    /** The keys of the rows that the transaction has made or changed, by their values of an index. */
-    private static Map<Bytes, Bytes> keysOfOpenRows(Transaction open, AbstractIndexManager index, Table table) {
-        Map<Bytes, Bytes> keys = new HashMap<>();
-        for (Map<String, Map<Bytes, Record>> rows : List.of(open.newRecords, open.changedRecords)) {
-            rows.getOrDefault(table.name, Map.of()).values().forEach(row -> keys.put(value(row, index, table), row.key));
-        }
-        return keys;
+    private static boolean isOfOpenRow(Value value, Table table, TableSpaceManager manager, TransactionContext transaction) {
+        return value.value != null && manager.getLog() instanceof NodeCommitLog log
+                && log.isTaken(value.value, value.index, table, manager.getTransaction(transaction.transactionId));
     }
 
     private String refusal(Value value, Change change, boolean isCommitted) {

@@ -3,6 +3,7 @@ package io.herdkeeper.node.log;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.core.AbstractIndexManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.CommitLogListener;
 import herddb.log.CommitLogResult;
@@ -12,8 +13,10 @@ import herddb.log.LogEntryFactory;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.model.UniqueIndexContraintViolationException;
+import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -361,6 +364,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             raiseTransactionIds();
         }
         return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
+    }
+
+    /** Whether a row that an open transaction has made or changed has a value of a unique index. */
+    public boolean isTaken(Bytes value, AbstractIndexManager index, Table table, Transaction open) {
+        return values.isTaken(value, index, table, open);
     }
 
     /** Throws nothing, since the end of the transaction counts. */

@@ -62,18 +62,15 @@ final class UniqueValues {
     private Runnable take(Record row, List<AbstractIndexManager> indexes, Table table, Transaction open) {
         Taker taker = new Taker(row.key, true);
         synchronized (open) {
-            Map<AbstractIndexManager, Map<Bytes, Taker>> taken = ofTransactions.computeIfAbsent(open.transactionId, begun -> new HashMap<>());
             for (AbstractIndexManager index : indexes) {
-                Map<Bytes, Taker> takers = taken.computeIfAbsent(index, first -> takers(first, table, open));
+                Map<Bytes, Taker> takers = takers(index, table, open);
                 Bytes value = value(row, index, table);
                 if (value == null) {
                     continue;
                 }
-                Taker other = takers.get(value);
+                Bytes other = holder(takers.get(value), value, index, table, open);
                 // Rows that already were equal when the index was made may stay so: HerdDB refuses a committed value to others.
-                if (other != null && !other.key.equals(row.key)
-                        && (other.underWay || value.equals(value(inTransaction(open, table, other.key), index, table)))
-                        && !index.valueAlreadyMapped(value, null)) {
+                if (other != null && !other.equals(row.key) && !index.valueAlreadyMapped(value, null)) {
                     taker.underWay = false; // it may have got a value of another index
                     throw new UniqueIndexContraintViolationException(index.getIndexName(), value, "another row of transaction "
                             + open.transactionId + " has this value in UNIQUE index " + index.getIndexName() + " of table " + table.name);
@@ -84,20 +81,34 @@ final class UniqueValues {
         return () -> taker.underWay = false;
     }
 
+    /** Whether a row that the transaction has made or changed has the value. */
+    boolean isTaken(Bytes value, AbstractIndexManager index, Table table, Transaction open) {
+        synchronized (open) {
+            return holder(takers(index, table, open).get(value), value, index, table, open) != null;
+        }
+    }
+
     /** Forgets the transactions that have ended. */
     void forgetEnded(TableSpaceManager tablespace) {
         ofTransactions.keySet().removeIf(transaction -> tablespace.getTransaction(transaction) == null);
     }
 
-    /** Of the rows that the transaction has already: it may have made the index after them. */
-    private static Map<Bytes, Taker> takers(AbstractIndexManager index, Table table, Transaction open) {
-        Map<Bytes, Taker> takers = new HashMap<>();
-        for (Map<String, Map<Bytes, Record>> rows : List.of(open.newRecords, open.changedRecords)) {
-            for (Record row : rows.getOrDefault(table.name, Map.of()).values()) {
-                takers.put(value(row, index, table), new Taker(row.key, false));
+    /** With the rows that the transaction has already: it may have made the index after them. */
+    private Map<Bytes, Taker> takers(AbstractIndexManager index, Table table, Transaction open) {
+        return ofTransactions.computeIfAbsent(open.transactionId, begun -> new HashMap<>()).computeIfAbsent(index, first -> {
+            Map<Bytes, Taker> takers = new HashMap<>();
+            for (Map<String, Map<Bytes, Record>> rows : List.of(open.newRecords, open.changedRecords)) {
+                for (Record row : rows.getOrDefault(table.name, Map.of()).values()) {
+                    takers.put(value(row, index, table), new Taker(row.key, false));
+                }
             }
-        }
-        return takers;
+            return takers;
+        });
+    }
+
+    /** The key of the row that got the value last, if it still has it; else null. */
+    private static Bytes holder(Taker last, Bytes value, AbstractIndexManager index, Table table, Transaction open) {
+        return last != null && (last.underWay || value.equals(value(inTransaction(open, table, last.key), index, table))) ? last.key : null;
     }
 
     /** A row as its transaction has made or changed it; null when it has not, or has deleted it. */
