@@ -9,6 +9,7 @@ import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DuplicatePrimaryKeyException;
+import herddb.model.RecordTooBigException;
 import herddb.model.StatementExecutionException;
 import herddb.model.UniqueIndexContraintViolationException;
 import herddb.server.ServerConfiguration;
@@ -151,6 +152,16 @@ class UniqueValuesTest {
         assertThrows(UniqueIndexContraintViolationException.class, () -> insert(open, 101, 100, 101));
         insert(open, 102, 101, 101);
         end(open, true);
+        assertSameRows();
+    }
+
+    @Test
+    void anUpdateToARowThatIsTooBigKeepsNoValueLocked() throws Exception {
+        execute(0, "ALTER TABLE " + table + " ADD COLUMN s string");
+        makeIndex(0, "n");
+        String sql = "UPDATE " + table + " SET n=100,s=? WHERE k=1";
+        assertThrows(RecordTooBigException.class, () -> execute(0, sql, "x".repeat(2 << 20)));
+        insert(0, 100, 100, 100);
         assertSameRows();
     }
 
