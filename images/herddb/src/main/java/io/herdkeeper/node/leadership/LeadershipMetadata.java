@@ -98,16 +98,22 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
         }
     }
 
-    /** HerdDB says nothing when the record has changed since it was read, and stays. */
+    /** HerdDB says nothing when the record has changed since it was read, and stays. When ZooKeeper's answer is lost, it may be gone. */
     @Override
     public void dropTableSpace(String name, TableSpace previous) throws DDLException, MetadataStorageManagerException {
+        MetadataStorageManagerException unknown = null;
         TableSpace left;
         synchronized (session) {
-            super.dropTableSpace(name, previous);
+            try {
+                super.dropTableSpace(name, previous);
+            } catch (MetadataStorageManagerException error) {
+                unknown = error;
+            }
             left = super.describeTableSpace(name);
         }
         if (left != null && left.uuid.equals(previous.uuid)) {
-            throw new MetadataStorageManagerException("tablespace " + name + " was changed meanwhile, and is not dropped: try again");
+            throw unknown != null ? unknown
+                    : new MetadataStorageManagerException("tablespace " + name + " was changed meanwhile, and is not dropped: try again");
         }
         dropper.accept(previous);
     }

@@ -17,6 +17,9 @@ import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.time.Duration;
 import java.util.List;
+import org.apache.zookeeper.InterposedConnection;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.proto.ReplyHeader;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -92,6 +95,19 @@ class RecreatedTablespaceTest {
         assertEquals(true, metadata.updateTableSpace(TableSpace.builder().cloning(read).maxLeaderInactivityTime(60_000).build(), read));
         assertThrows(MetadataStorageManagerException.class, () -> metadata.dropTableSpace("app", read));
         Node.execute(leader.server(), 0, "INSERT INTO app.t(k) VALUES(2)");
+    }
+
+    @Test
+    void aDropWhoseAnswerIsLostEndsTheLogAsWell() throws Exception {
+        pause(leader);
+        ZooKeeper asking = ((ZookeeperMetadataStorageManager) follower.server().getMetadataStorageManager()).ensureZooKeeper();
+        InterposedConnection.into(asking, (operation, path, changes, sending) -> {
+            ReplyHeader answer = sending.send();
+            return operation.equals("delete") ? null : answer;
+        });
+        Node.executeIn("app", follower.server(), 0, "DROP TABLESPACE 'app'");
+        assertThrows(RuntimeException.class, () -> Node.execute(leader.server(), 0, "INSERT INTO app.t(k) VALUES(2)"));
+        leader.server().getManager().setActivatorPauseStatus(false);
     }
 
     @Test
