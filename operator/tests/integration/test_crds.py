@@ -42,6 +42,10 @@ def _compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, An
     return {"minorCompaction": dict(zip(names, minor, strict=True)), "majorCompaction": dict(zip(names, major, strict=True))}
 
 
+def _spread(key: str, wish: str) -> dict[str, Any]:
+    return {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": wish}
+
+
 ROWS: list[tuple[str, dict[str, Any], str | None]] = [
     *(("ZooKeeperCluster", {"replicas": replicas}, None) for replicas in (1, 3, 5, 7)),
     *(("ZooKeeperCluster", {"replicas": replicas}, "spec.replicas") for replicas in (2, 4, 6)),
@@ -65,6 +69,18 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
             ({"limits": {"memory": "2Gi"}}, "limits has memory: give cpu, ephemeral-storage,"),
             ({"limits": {"cpus": "2"}}, "limits has cpus: give cpu, ephemeral-storage,"),
             ({"limits": {"cpu": "two"}}, "two is no amount: give a whole number"),
+            *(
+                ({"limits": {name: "1"}}, f"limits has {name}: give cpu, ephemeral-storage,")
+                for name in (
+                    "a/b/c",
+                    "/nic",
+                    "example.com/",
+                    "Example.com/nic",
+                    "kubernetes.io/nic",
+                    "requests.example.com/nic",
+                    "hugepages-",
+                )
+            ),
             ({"requests": {"cpu": "1"}}, "requests has another name than memory and ephemeral-storage"),
             ({"requests": {"memory": "1025Mi"}}, "requests.memory is 1025Mi, more than the limit of 1Gi: raise memory"),
             (
@@ -84,6 +100,33 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
             refused,
         )
         for wish, refused in (("DoNotSchedule", None), ("Never", "spec.pods.topologySpreadConstraints[0].whenUnsatisfiable"))
+    ),
+    *(
+        ("ZooKeeperCluster", {"pods": {"topologySpreadConstraints": [_spread(*each) for each in spreads]}}, refused)
+        for spreads, refused in (
+            ([("zone", "DoNotSchedule"), ("zone", "ScheduleAnyway"), ("rack", "DoNotSchedule")], None),
+            (
+                [("zone", "DoNotSchedule"), ("rack", "DoNotSchedule"), ("zone", "DoNotSchedule")],
+                "topologySpreadConstraints has two with the topologyKey zone and DoNotSchedule: keep one of them",
+            ),
+            ([("a/b/c", "DoNotSchedule")], "a/b/c is no name of a label: use at most 63 letters,"),
+        )
+    ),
+    *(
+        ("ZooKeeperCluster", {"pods": pods}, refused)
+        for pods, refused in (
+            *(
+                ({field: {"Example.com_1/b": "x"}}, f"spec.pods.{field} has the key Example.com_1/b")
+                for field in ("labels", "nodeSelector")
+            ),
+            ({"annotations": {"Example.com/b": "any text"}}, None),
+            ({"annotations": {"a/b/c": "x"}}, "spec.pods.annotations has the key a/b/c, which is no name: use at most 63 letters,"),
+            ({"labels": {"team": "a b"}}, "a b is no value of a label: use letters,"),
+            ({"tolerations": [{"operator": "Exists"}, {"key": "team", "value": "a", "effect": "NoSchedule"}]}, None),
+            ({"tolerations": [{"effect": "NoSchedule"}]}, "it names no key: give one, or the operator Exists"),
+            ({"tolerations": [{"key": "team", "operator": "Exists", "value": "a"}]}, "it has a value with the operator Exists: remove"),
+            ({"tolerations": [{"key": "team", "tolerationSeconds": 9}]}, "tolerationSeconds needs the effect NoExecute: set it"),
+        )
     ),
     *(("BookKeeperCluster", {"resources": {"memory": memory}}, None) for memory in ("512Mi", "524288Ki", "1Gi")),
     *(

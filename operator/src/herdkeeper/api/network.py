@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.resource import Model
+from herdkeeper.api.resource import LabelValue, Model
 
 _Key = Annotated[str, Field(min_length=1, max_length=317)]
-_LabelValue = Annotated[str, Field(max_length=63, pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")]
-_Labels = Annotated[dict[_Key, _LabelValue], Field(max_length=20)]
+_Labels = Annotated[dict[_Key, LabelValue], Field(max_length=20)]
 
 NetworkPolicies = Annotated[
     Literal["Enabled", "Disabled"],

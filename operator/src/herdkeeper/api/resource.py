@@ -62,6 +62,31 @@ CpuQuantity = Annotated[
 ]
 """Cores, or thousandths of a core with `m`."""
 
+_NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DOMAIN = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
+LABEL_NAME = f"^({_DOMAIN})?{_NAME}$"
+"""Source: Kubernetes, "Labels and Selectors", syntax and character set."""
+LONGEST_DOMAIN = 253
+"""Characters of a label's domain, which LABEL_NAME does not count."""
+NAME_FIX = "use at most 63 letters, digits, `-`, `_` and `.`, optionally after a domain and `/`"
+"""What a name by LABEL_NAME is."""
+
+LabelName = Annotated[
+    str,
+    Field(min_length=1, max_length=317, pattern=LABEL_NAME, json_schema_extra=refusal(f"%s is no name of a label: {NAME_FIX}")),
+]
+"""The key of a label or taint, where it is a value. A map's keys have no pattern in a schema, so rules check those."""
+
+LabelValue = Annotated[
+    str,
+    Field(
+        max_length=63,
+        pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+        json_schema_extra=refusal("%s is no value of a label: use letters, digits, `-`, `_` and `.`, with a letter or digit at each end"),
+    ),
+]
+"""The value of a label or taint."""
+
 Amount = Annotated[
     str,
     Field(
@@ -362,13 +387,17 @@ def _amount(path: str) -> str:
     return f"self.{field}['{name}']" if name else f"self.{field}"
 
 
-_LIMITED = "name in ['cpu', 'ephemeral-storage'] || name.startsWith('hugepages-') || name.contains('/')"
+_LIMITED = (
+    "name in ['cpu', 'ephemeral-storage'] || name.matches('^hugepages-[1-9][0-9]*(Ki|Mi|Gi)$') || "
+    f"name.matches('^{_DOMAIN}{_NAME}$') && !name.contains('kubernetes.io/') && !name.startsWith('requests.')"
+)
 LIMIT_RULES: list[JsonValue] = [
     {
         "rule": f"!has(self.limits) || self.limits.all(name, {_LIMITED})",
         "message": "limits has another name than cpu, ephemeral-storage, hugepages-<size> and a device's; memory is limited by `memory`",
         "messageExpression": formatted(
-            "limits has %s: give cpu, ephemeral-storage, hugepages-<size> or the name of a device; memory is limited by `memory`",
+            "limits has %s: give cpu, ephemeral-storage, hugepages-<size> or the name of a device, e.g. example.com/gpu; memory is limited "
+            "by `memory`",
             f"self.limits.filter(name, !({_LIMITED}))[0]",
         ),
     },

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from herdkeeper.api.network import NetworkPeer
-from herdkeeper.api.resource import MAY_HOLD_A_SECRET
+from herdkeeper.api.resource import LABEL_NAME, LONGEST_DOMAIN, MAY_HOLD_A_SECRET, NAME_FIX
 from herdkeeper.api.schedule import FIVE_FIELDS, Times
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.owned_config import OwnedKeys
 from herdkeeper.shared.timetable import Timetable, TimetableError
-
-LABEL_KEY = re.compile(r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?(?=[^/]{1,63}$)[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-"""Source: Kubernetes, "Labels and Selectors", syntax and character set."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,10 @@ def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Re
                     f"{path}[{index}].{field}[{key!r}]",
                     repr(value),
                     "this is not a valid label name in Kubernetes",
-                    "use at most 63 letters, digits, `-`, `_` and `.`, optionally after a domain and `/`",
+                    NAME_FIX,
                 )
                 for key, value in sorted(labels.items())
-                if not LABEL_KEY.fullmatch(key)
+                if not re.fullmatch(LABEL_NAME, key) or len(key.partition("/")[0]) > LONGEST_DOMAIN
             )
 
 
