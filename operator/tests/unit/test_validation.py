@@ -300,6 +300,16 @@ def test_a_resource_that_can_not_be_read_is_refused_field_by_field() -> None:
     assert refusals[0].sentence.startswith("spec.replicas is 'many': ")
 
 
+@pytest.mark.parametrize("endpoint", ["https://me:secret@s3", "https://me@s3:9000/x", "http://@s3"])
+def test_the_address_of_a_store_has_no_user_and_no_password(endpoint: str) -> None:
+    store = {"uri": "s3://backups", "endpoint": endpoint, "credentialsSecretRef": {"name": "keys"}}
+    with pytest.raises(ValidationError) as caught:
+        made("Checkpoint", "c", {"tablespaceRef": {"name": "t"}, "destination": {"objectStore": store}})
+    (refusal,) = unreadable_refusals(caught.value)
+    assert refusal.path == "spec.destination.objectStore.endpoint"
+    assert endpoint not in refusal.sentence
+
+
 def test_an_address_that_can_not_be_read_is_refused_without_its_password() -> None:
     store = {"uri": "s3://me:secret@backups", "endpoint": "https://me:secret@s3/?", "storageAccount": "AccountKey=secret"}
     with pytest.raises(ValidationError) as caught:

@@ -113,8 +113,10 @@ class ObjectStore(Model):
     endpoint: str | None = Field(
         None,
         max_length=512,
-        pattern=r"^https?://[^/?#\s]+(/[^/?#\s]+)*$",
-        json_schema_extra=refusal("this is no address of a store: give one such as https://minio.storage.svc:9000"),
+        pattern=r"^https?://[^@/?#\s]+(/[^/?#\s]+)*$",
+        json_schema_extra=refusal(
+            "this is no address of a store: give one such as https://minio.storage.svc:9000, without a user or a password"
+        ),
         description="Where the store answers, e.g. `https://minio.storage.svc:9000`; the cloud's own address when absent.",
     )
     region: str | None = Field(
