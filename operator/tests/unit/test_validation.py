@@ -109,7 +109,7 @@ def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("period", "refused"), [("300000", False), ("86400000", False), ("86400001", True), ("5 minutes", True), ("0", True)]
+    ("period", "refused"), [("300000", False), ("86400000", False), ("86400001", True), ("5 minutes", True), ("0", True), ("\u00b2", True)]
 )
 def test_a_checkpoint_period_with_which_no_sql_node_starts_is_refused(period: str, refused: bool) -> None:
     found = herddb_refusals(herddb(config={"server.checkpoint.period": period}), None)
@@ -235,6 +235,21 @@ def test_a_password_in_the_configuration_is_refused_and_told_nowhere() -> None:
     assert refusal.sentence == (
         "spec.config[server.password] is set: spec.credentialsSecretRef sets this key; set spec.credentialsSecretRef instead"
     )
+
+
+@pytest.mark.parametrize("key", ["gc wait", "bookkeeper.a", "server.checkpoint.period"])
+def test_no_value_of_the_configuration_is_told_with_its_refusal(key: str) -> None:
+    refusals = herddb_refusals(herddb(config={key: "1\nserver.password=hunter2"}), None)
+    assert key in refusals[0].path
+    assert not [refusal.sentence for refusal in refusals if "hunter2" in refusal.sentence]
+
+
+def test_a_line_of_the_configuration_that_can_not_be_read_is_refused_without_its_value() -> None:
+    with pytest.raises(ValidationError) as caught:
+        herddb(config={"a": "hunter2" * 200})
+    (refusal,) = unreadable_refusals(caught.value)
+    assert refusal.path == "spec.config.a"
+    assert "hunter2" not in refusal.sentence
 
 
 @pytest.mark.parametrize("command", ["restore", "snapshot"])

@@ -24,10 +24,10 @@ def _checkpoint_period(cluster: HerdDBCluster) -> Iterator[Refusal]:
     """HerdDB refuses such a period at start: it might drop log that no checkpoint covers yet."""
     key = "server.checkpoint.period"
     period, most = cluster.spec.config.get(key), cluster.spec.ledgers.retention_hours * 3_600_000 // 2
-    if period is not None and not (period.isdigit() and 0 < int(period) <= most):
+    if period is not None and not (period.isdecimal() and 0 < int(period) <= most):
         yield Refusal(
             f"spec.config[{key}]",
-            repr(period),
+            period if period.isdecimal() else "set",
             f"it is milliseconds, and at most half of spec.ledgers.retentionHours ({most})",
             "lower it, or raise retentionHours",
         )

@@ -49,7 +49,7 @@ def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
 
 
 def _shown(path: tuple[int | str, ...], value: object) -> str:
-    if path[-1] in MAY_HOLD_A_SECRET:
+    if path[-1] in MAY_HOLD_A_SECRET or path[:2] == ("spec", "config"):
         return "set"
     return "an object" if isinstance(value, Mapping) else repr(value)
 
@@ -84,16 +84,16 @@ def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Re
 
 
 def config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> Iterator[Refusal]:
+    """Without the values, which may be passwords: conditions, events and logs tell of a refusal."""
     for key, value in sorted(config.items()):
         owner = owned_config.owner_of(key, owned, prefixes)
         if owner is not None:
             fix = "remove it" if owner == "the operator" else f"set {owner} instead"
-            # without its value, which may be a password: conditions, events and logs tell of it
             yield Refusal(f"spec.config[{key}]", "set", f"{owner} sets this key", fix)
         elif re.search(r"[\r\n]", key + value) or value.endswith("\\") or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
             yield Refusal(
                 f"spec.config[{key!r}]",
-                repr(value),
+                "set",
                 "it is not a single line of the file",  # a backslash at its end joins the next line to it
                 "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks and without a backslash at its end",
             )
