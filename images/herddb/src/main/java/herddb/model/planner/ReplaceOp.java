@@ -288,7 +288,13 @@ public final class ReplaceOp implements PlannerOp {
             if (hidden.isEmpty() || !(LogFailures.rootOf(refusal) instanceof UniqueIndexContraintViolationException)) {
                 return CompletableFuture.failedFuture(refusal);
             }
-            values.keySet().forEach(value -> lock(value, manager.getTransaction(transaction.transactionId)));
+            Transaction own = manager.getTransaction(transaction.transactionId);
+            own.increaseRefcount(); // HerdDB rolls a transaction back that does nothing for long
+            try {
+                values.keySet().forEach(value -> lock(value, own));
+            } finally {
+                own.decreaseRefCount();
+            }
             try {
                 hidden.forEach((value, key) -> value.index.recordDeleted(key, value.value));
                 try {
