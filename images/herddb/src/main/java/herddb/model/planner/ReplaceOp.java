@@ -31,6 +31,7 @@ import herddb.model.commands.DeleteStatement;
 import herddb.model.commands.GetStatement;
 import herddb.model.commands.InsertStatement;
 import herddb.model.commands.RollbackTransactionStatement;
+import herddb.model.commands.UpdateStatement;
 import herddb.utils.Bytes;
 import herddb.utils.DataAccessor;
 import herddb.utils.IllegalDataAccessException;
@@ -265,6 +266,11 @@ public final class ReplaceOp implements PlannerOp {
         CompletableFuture<DMLStatementExecutionResult> last = CompletableFuture.completedFuture(
                 new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
         Table table = manager.getTableManager(tableName).getTable();
+        for (Change change : manager.collectChildrenTables(table) == null ? List.<Change>of() : changes) {
+            // HerdDB refuses it where other rows refer to the row. The DELETE would delete these, or change them.
+            DMLStatement same = new UpdateStatement(tablespace, tableName, change.before, new Unchanged(change.before, table));
+            last = last.thenCompose(before -> manager.executeStatementAsync(same, context, transaction).thenApply(done -> before));
+        }
         for (Change change : changes) {
             DMLStatement delete = new DeleteStatement(tablespace, tableName, change.before.key, new Unchanged(change.before, table));
             DMLStatement insert = new InsertStatement(tablespace, tableName, change.after).setReturnValues(returnValues);

@@ -323,7 +323,27 @@ class KeysAndReferencesTest {
         assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + child + " SET k=11,n=77 WHERE k=10"));
         assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + child + " SET k=11,s=? WHERE k=10", "x".repeat(2 << 20)));
         assertEquals(List.of("10=1"), rows(child));
+        execute(0, "CREATE UNIQUE INDEX i" + child + " ON " + child + "(n)");
+        assertEquals(2, execute(0, "UPDATE " + child + " SET k=11 WHERE k=10"));
+        assertEquals(List.of("11=1"), rows(child));
         assertEquals(List.of(), leader.manager("herd").getTransactions());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"CASCADE", "SET NULL", "NO ACTION"})
+    void anUpdateOfAKeyToWhichRowsReferIsRefusedAndChangesNone(String action) throws Exception {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k) ON DELETE "
+                + action + ")");
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(10,1)");
+        long open = Node.begin(leader.server(), "herd");
+        for (long transaction : new long[] {0, open}) {
+            assertThrows(StatementExecutionException.class, () -> execute(transaction, "UPDATE " + table + " SET k=9 WHERE k=1"));
+            assertEquals(2, execute(transaction, "UPDATE " + table + " SET k=k+30 WHERE k=" + (transaction == 0 ? 2 : 3)));
+        }
+        commit(open);
+        assertEquals(List.of("10=1"), rows(child));
+        assertEquals(List.of("0=0", "1=1", "32=2", "33=3", "4=4"), rows());
     }
 
     @Test
