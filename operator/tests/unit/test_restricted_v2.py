@@ -17,6 +17,7 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.planning.intent import unsettled
 from herdkeeper.process import main
+from herdkeeper.settings import Settings
 from herdkeeper.shared.objects import Objects
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.state import Ensemble
@@ -133,21 +134,35 @@ def test_a_look_over_another_source_keeps_who_assigns_ids() -> None:
     assert look.model(ZooKeeperCluster, document).assigned_ids
 
 
+SCC = "security.openshift.io"
+RANGE = {"openshift.io/sa.scc.uid-range": "1000680000/10000"}
+
+
 @pytest.mark.parametrize(
-    ("setting", "groups", "assigned"),
+    ("setting", "groups", "annotations", "assigned"),
     [
-        ("Auto", ("apps", "security.openshift.io"), True),
-        ("Auto", ("apps", "batch"), False),
-        ("Fixed", ("security.openshift.io",), False),
-        ("Assigned", ("apps",), True),
+        ("Auto", ("apps", SCC), RANGE, True),
+        ("Auto", ("apps", SCC), None, False),
+        ("Auto", ("apps",), RANGE, False),
+        ("Fixed", (SCC,), RANGE, False),
+        ("Assigned", ("apps",), None, True),
     ],
 )
-def test_openshift_is_recognized_by_its_groups_and_a_setting_decides_otherwise(
-    monkeypatch: pytest.MonkeyPatch, setting: str, groups: tuple[str, ...], assigned: bool
+def test_openshift_is_recognized_by_the_users_of_its_namespaces_and_a_setting_decides_otherwise(
+    monkeypatch: pytest.MonkeyPatch, setting: str, groups: tuple[str, ...], annotations: dict[str, str] | None, assigned: bool
 ) -> None:
     served = SimpleNamespace(groups=[SimpleNamespace(name=name) for name in groups])
+    namespace = SimpleNamespace(metadata=SimpleNamespace(annotations=annotations))
+    asked: list[str] = []
+
+    def listed(_: Any, field_selector: str) -> Any:
+        asked.append(field_selector)
+        return SimpleNamespace(items=[namespace])
+
     monkeypatch.setattr(client.ApisApi, "get_api_versions", lambda _: served)
-    assert main.assigned_ids(client.ApiClient(), setting) is assigned
+    monkeypatch.setattr(client.CoreV1Api, "list_namespace", listed)
+    assert main.assigned_ids(client.ApiClient(), Settings(pod_ids=setting, namespace="tools")) is assigned
+    assert set(asked) <= {"metadata.name=tools"}
 
 
 def test_an_api_server_that_does_not_list_its_groups_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

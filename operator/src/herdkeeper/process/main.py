@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -54,6 +54,8 @@ Answer = TypeVar("Answer")
 
 CONSTRAINTS = "security.openshift.io"
 """The API group of OpenShift's SecurityContextConstraints: they assign a namespace's users and groups to its pods."""
+ASSIGNED_USERS = "openshift.io/sa.scc.uid-range"
+"""The annotation by which OpenShift gives each namespace the users of its pods."""
 AGAIN_SECONDS = 1.0
 """How soon an API server that was not reached is tried again."""
 
@@ -76,7 +78,7 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
         signal.signal(number, lambda *_: sys.exit(0))
     dynamic = answering(kubernetes_client)
-    assigned = answered(partial(assigned_ids, dynamic.client, settings.pod_ids))
+    assigned = answered(partial(assigned_ids, dynamic.client, settings))
     reached.set()
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
@@ -164,15 +166,23 @@ def answered(ask: Callable[[], Answer]) -> Answer:
             time.sleep(AGAIN_SECONDS)
 
 
-def assigned_ids(api_client: client.ApiClient, pod_ids: str) -> bool:
-    """Whether the platform assigns users and groups to pods. With Auto: whether it is OpenShift. The list of groups is the API server's
-    own, so it also names a group whose server is down. Raises ApiException and HTTPError: a guess would restart all servers.
+def assigned_ids(api_client: client.ApiClient, settings: Settings) -> bool:
+    """Whether the platform assigns users and groups to pods. With Auto: whether it is OpenShift, which has users for the operator's own
+    namespace. The group alone may be another project's copy of the definition. The list of groups is the API server's own, so it also names
+    a group whose server is down. Raises ApiException and HTTPError: a guess would restart all servers.
     """
-    if pod_ids != "Auto":
-        return pod_ids == "Assigned"
+    if settings.pod_ids != "Auto":
+        return settings.pod_ids == "Assigned"
     groups = {group.name for group in client.ApisApi(api_client).get_api_versions().groups}
-    logger.info("who assigns users and groups to pods", platform=CONSTRAINTS in groups)
-    return CONSTRAINTS in groups
+    assigned = CONSTRAINTS in groups and ASSIGNED_USERS in _annotations_of_namespace(api_client, settings.namespace)
+    logger.info("who assigns users and groups to pods", platform=assigned)
+    return assigned
+
+
+def _annotations_of_namespace(api_client: client.ApiClient, name: str) -> Mapping[str, str]:
+    """By a list, which the operator may make."""
+    found = client.CoreV1Api(api_client).list_namespace(field_selector=f"metadata.name={name}").items
+    return (found[0].metadata.annotations or {}) if found else {}
 
 
 class BoundedClient(client.ApiClient):  # type: ignore[misc]

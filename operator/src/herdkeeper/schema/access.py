@@ -135,7 +135,13 @@ ACCESS: tuple[AccessRule, ...] = (
     ),
     AccessRule(Scope.CLUSTER, "", ("nodes",), ("get",), "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),
-    AccessRule(Scope.CLUSTER, "", ("namespaces",), ("list", "watch"), "which namespaces to watch, and which are being deleted"),
+    AccessRule(
+        Scope.CLUSTER,
+        "",
+        ("namespaces",),
+        ("list", "watch"),
+        "which namespaces to watch, which are being deleted, and whether OpenShift gives them users",
+    ),
     AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"), "whether the kinds are served"),
     AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "create", "update"), "leadership"),
 )
