@@ -39,6 +39,8 @@ class PlayedApiServer(BaseHTTPRequestHandler):
             self._execute()
         elif self.path.endswith("/tablespaces") and "gone" not in self.path:
             self._answer(200, {"items": [{"metadata": {"name": name}} for name in ("orders", "flights")]})
+        elif self.path.endswith("/pods/page"):
+            self._text(b"<!DOCTYPE html>")
         elif "/log?" in self.path and "cut" in self.path:
             self._text(b"one\ntwo", missing=5)
         elif "/log?" in self.path:
@@ -199,6 +201,12 @@ def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
         ClusterError, match=r"the API server does not know tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
     ):
         clients("gone").list(TABLESPACE)
+
+
+def test_a_page_of_another_server_is_not_taken_for_an_answer(server) -> None:
+    clients, _ = server
+    with pytest.raises(ClusterError, match=r"what answers GET /api/v1/namespaces/demo/pods/page at http://.* is no API server: "):
+        clients().get(POD, "page")
 
 
 def kubeconfig(folder: Path, name: str, **user: object) -> str:

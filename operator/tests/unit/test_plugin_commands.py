@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,9 @@ def test_each_command_says_what_it_does_and_takes_the_common_options(command, ca
         main([command.name, "--help"])
     assert ended.value.code == FINE
     # words may be broken over lines
-    assert "".join(command.summary.split()) in "".join(capsys.readouterr().out.split())
+    shown = "".join(capsys.readouterr().out.split())
+    assert "".join(command.summary.split()) in shown
+    assert all("".join(argument.meaning.split()) in shown for argument in all_arguments(command))
     names = [argument.name for argument in all_arguments(command)]
     assert {"--namespace", "--context", "--output"} <= set(names)
     assert ("--dry-run" in names) == command.writes
@@ -80,9 +83,34 @@ def test_bad_input_ends_with_2_and_a_line_that_names_it(capsys: pytest.CaptureFi
     assert capsys.readouterr().err.startswith("error: REASON Bread: ")
 
 
+def test_the_help_of_an_option_says_which_values_it_takes_and_which_one_it_has_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "(Deep, Light); Deep when absent" in shown
+    assert "(text, json, yaml); text when absent" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "example"),
+    [
+        (["report", "flights-1"], "Checkpoint/flights-1"),
+        (["report", "raudit/"], "ReplicationAudit/NAME"),
+        (["pause", "zk"], "ZooKeeperCluster/zk"),
+    ],
+)
+def test_a_resource_without_its_kind_is_answered_with_a_kind_that_the_command_takes(
+    words: list[str], example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == BAD_INPUT
+    assert capsys.readouterr().err.endswith(f"name a resource as KIND/NAME, e.g. {example}\n")
+
+
 def test_a_cluster_that_does_not_answer_ends_with_1_and_its_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--kubeconfig", str(kubeconfig(tmp_path))]) == WRONG
-    assert "the API server at https://127.0.0.1:9 does not answer" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "the API server at https://127.0.0.1:9 does not answer: Failed to establish a new connection: [Errno 111]" in shown
+    assert "name another by --context or --kubeconfig" in shown
 
 
 def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +123,54 @@ def test_a_kubeconfig_that_is_not_there_ends_with_1(tmp_path: Path, capsys: pyte
     shown = capsys.readouterr().err
     assert "Name a kubeconfig with --kubeconfig" in shown
     assert ".." not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no: [yaml",
+        "just words",
+        "[a, list]",
+        "contexts: {here: {cluster: here}}\ncurrent-context: here",
+        "contexts: [{name: here}]\ncurrent-context: here",
+        "contexts: [{name: here, context: {cluster: none}}]\ncurrent-context: here",
+        "contexts: [{name: here, context: {cluster: a, user: me}}]\ncurrent-context: here\nclusters: [{name: a, cluster: {server: 'http://a'}}]"
+        "\nusers: [{name: me, token: hunter2}]",
+        "contexts: [{name: here, context: {cluster: a}}]\ncurrent-context: here\n"
+        "clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: /none}}]",
+    ],
+)
+def test_a_kubeconfig_that_is_none_ends_with_1_and_a_line_that_names_it_and_no_token(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    assert main(["status", "--kubeconfig", str(path)]) == WRONG
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert shown.startswith("error: ")
+    assert "name another one by --kubeconfig" in shown or "Name a kubeconfig with --kubeconfig" in shown
+    assert "hunter2" not in shown
+
+
+def test_a_folder_is_no_kubeconfig(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--kubeconfig", str(tmp_path)]) == WRONG
+    assert f"the kubeconfig {tmp_path} can't be used: Is a directory. " in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_text_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\xff\xfe")
+    assert main(["plan", "-f", str(path)]) == BAD_INPUT
+    assert f"--filename {path}: it can't be read (it is not text in UTF-8)" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_ends_a_long_answer(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as output:
+        assert main(["explain"], output=output) == WRONG
 
 
 def kubeconfig(folder: Path) -> Path:

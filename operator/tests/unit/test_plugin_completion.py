@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes
-from herdkeeper.plugin.completion import candidates, given_options
+from herdkeeper.plugin.completion import FILES, NO_FILES, candidates, given_options, main
 from herdkeeper.plugin.kinds import POD, TABLESPACE, Kind
 
 
@@ -63,4 +63,14 @@ def test_what_may_stand_at_the_cursor_completes_it(words: tuple[str, ...], expec
 
 
 def test_names_are_those_of_the_namespace_and_context_that_were_given() -> None:
-    assert given_options(["-n", "demo", "switchover", "--context", "kind"]) == {"namespace": "demo", "context": "kind"}
+    for words in (["-n", "demo", "switchover", "--context", "kind"], ["--namespace=demo", "switchover", "--context=kind"]):
+        assert given_options(words) == {"namespace": "demo", "context": "kind"}
+
+
+@pytest.mark.parametrize(("words", "directive"), [(["report", "--file", ""], FILES), (["report", ""], NO_FILES)])
+def test_the_shell_completes_files_where_a_file_is_named(
+    words: list[str], directive: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kubectl_complete-herdkeeper", *words])
+    assert main() == 0
+    assert capsys.readouterr().out.splitlines() == [directive]

@@ -284,6 +284,12 @@ def test_a_tablespace_without_a_leader_is_asked_again_since_it_may_have_one_soon
 def test_without_a_secret_it_is_said_why() -> None:
     with pytest.raises(ClusterError, match="has no connection Secret"), open_database(PlayedCluster(stack()), "flights"):
         pass
+    other = {"kind": "Secret", "metadata": {"name": "flights-connection"}, "data": {"user": "YQ=="}}
+    with (
+        pytest.raises(ClusterError, match="the Secret flights-connection lacks password, database, so it is not the operator's"),
+        open_database(PlayedCluster([*stack(), other]), "flights"),
+    ):
+        pass
 
 
 def answering(far: socket.socket) -> None:

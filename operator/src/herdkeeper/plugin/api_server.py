@@ -26,6 +26,8 @@ MERGE_PATCH = "application/merge-patch+json"
 MOST_REASON = 300
 """Characters of a reason that nobody has made for people."""
 _MESSAGE = re.compile(r'"message":\s*"((?:[^"\\]|\\.)*)"')
+_CONNECTION = re.compile(r"^\w+\(host=[^)]*\): ")
+"""How urllib3 begins: with the address again."""
 _EXIT_CHANNEL = 3
 """Where the API server tells how a command ended."""
 _FORBIDDEN = "Handshake status 403"
@@ -154,7 +156,13 @@ class ApiServer:
 
     def _json(self, method: str, path: str, *, query: Query | None = None, body: Json | None = None) -> Json:
         response = self._request(method, path, query or [], body)
-        return cast(Json, json.loads(response.data))
+        try:
+            return cast(Json, dict(json.loads(response.data)))
+        except (ValueError, TypeError) as error:
+            host = self.api.configuration.host
+            raise ClusterError(
+                f"what answers {method} {path} at {host} is no API server: name another by --context or --kubeconfig"
+            ) from error
 
     def _request(self, method: str, path: str, query: Query, body: Json | None) -> Any:
         from kubernetes.client.exceptions import ApiException
@@ -181,8 +189,10 @@ class ApiServer:
                 f"the API server refused {method} {path}: {_refusal_message(error)}"
             ) from error
         except HTTPError as error:
-            host = self.api.configuration.host
-            raise ClusterError(f"the API server at {host} does not answer: {error}") from error
+            host, why = self.api.configuration.host, _CONNECTION.sub("", str(getattr(error, "reason", error)))
+            raise ClusterError(
+                f"the API server at {host} does not answer: {why}. If it is not the one you mean, name another by --context or --kubeconfig"
+            ) from error
 
 
 def stream_refused(what: str, reason: str) -> ClusterError:

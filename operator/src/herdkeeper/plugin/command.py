@@ -57,6 +57,13 @@ class Argument:
         """The placeholder of its value in usage lines."""
         return self.name.lstrip("-").upper().replace("-", "_")
 
+    @property
+    def meaning(self) -> str:
+        """Its help, with its values, if they are few, and its default."""
+        choices = f" ({', '.join(self.choices)})" if 0 < len(self.choices) < 10 else ""
+        default = f"; {self.default} when absent" if self.default else ""
+        return f"{self.help}{choices}{default}"
+
 
 @dataclass(frozen=True)
 class Answer:

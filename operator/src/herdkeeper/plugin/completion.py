@@ -42,7 +42,8 @@ def candidates(commands: Sequence[Command], words: Sequence[str], names_of: Name
 
 def given_options(words: Sequence[str]) -> Mapping[str, str]:
     """Returns the given common options by field: names are completed from that cluster."""
-    pairs = ((_named(COMMON, word), value) for word, value in itertools.pairwise(words))
+    split = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    pairs = ((_named(COMMON, word), value) for word, value in itertools.pairwise(split))
     return {option.field: value for option, value in pairs if option is not None}
 
 
@@ -91,5 +92,5 @@ def main() -> int:
     for text, about in candidates(COMMANDS, words, names_of):
         print(f"{text}\t{about}" if about else text)
     option = words[-2] if len(words) > 1 else ""
-    print(FILES if option in ("-f", "--filename", "--kubeconfig") else NO_FILES)
+    print(FILES if option in ("-f", "--file", "--filename", "--kubeconfig") else NO_FILES)
     return 0

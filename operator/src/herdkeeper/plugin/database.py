@@ -75,6 +75,8 @@ def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
     if secret is None:
         raise ClusterError(no_secret(tablespace))
     entries = decoded(secret)
+    if absent := [key for key in (names.CONNECTION_USER_KEY, names.PASSWORD_KEY, names.CONNECTION_DATABASE_KEY) if key not in entries]:
+        raise ClusterError(f"the Secret {secret_name(tablespace)} lacks {', '.join(absent)}, so it is not the operator's; see `status`")
     login = Credentials(entries[names.CONNECTION_USER_KEY], entries[names.PASSWORD_KEY])
     sql_name = entries[names.CONNECTION_DATABASE_KEY]
     with contextlib.ExitStack() as ports:

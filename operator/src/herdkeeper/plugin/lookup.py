@@ -22,12 +22,15 @@ def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
     return found
 
 
-def find_any(cluster: Cluster, written: str, argument: str) -> tuple[Kind, Json]:
-    """Returns the resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name."""
+def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
+    """Returns the resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name. `kinds` are those that the
+    command is for; another one is found, too.
+    """
     word, slash, name = written.partition("/")
     kind = resource_kind(word)
     if not slash or not name:
-        raise BadInputError(f"{argument} {written}: name a resource as KIND/NAME, e.g. {RESOURCES[0].name}/{written.strip('/') or 'zk'}")
+        example = f"{kind.name}/NAME" if kind is not None else f"{kinds[0].name}/{word or 'NAME'}"
+        raise BadInputError(f"{argument} {written}: name a resource as KIND/NAME, e.g. {example}")
     if kind is None:
         known = ", ".join(f"{each.name} ({each.short})" for each in RESOURCES)
         raise BadInputError(f"{argument} {written}: there is no kind {word}; there are {known}")

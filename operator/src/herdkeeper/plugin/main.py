@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None
     cluster = ApiServer(Access(given.namespace, given.context, given.kubeconfig))
     try:
         answer = command.run(Call(given, cluster, screen, pause))
+        _write(answer, given.output, screen)
     except (BadInputError, ContextError) as error:
         return _failed(str(error), BAD_INPUT)
     except ClusterError as error:
@@ -38,7 +39,6 @@ def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None
     except BrokenPipeError:  # e.g. head has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return WRONG
-    _write(answer, given.output, screen)
     return answer.exit_code
 
 

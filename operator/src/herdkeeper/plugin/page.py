@@ -101,6 +101,4 @@ def _table(arguments: Sequence[Argument]) -> Iterator[str]:
     yield "|---|---|"
     for argument in arguments:
         named = ", ".join(f"`{name}`" for name in (argument.name if argument.is_option else argument.value_name, argument.short) if name)
-        choices = f" ({', '.join(argument.choices)})" if 0 < len(argument.choices) < 10 else ""
-        default = f"; {argument.default} when absent" if argument.default else ""
-        yield f"| {named} | {argument.help}{choices}{default} |"
+        yield f"| {named} | {argument.meaning} |"

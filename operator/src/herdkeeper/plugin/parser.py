@@ -52,16 +52,16 @@ def _add(parser: argparse.ArgumentParser, argument: Argument, default: str | Non
     names = [name for name in (argument.short, argument.name) if name]
     if not argument.is_option:
         many = {"nargs": "?"} if argument.takes is Takes.OPTIONAL else {}
-        parser.add_argument(argument.field, metavar=argument.value_name, help=argument.help, default=default, **many)  # type: ignore[arg-type]
+        parser.add_argument(argument.field, metavar=argument.value_name, help=argument.meaning, default=default, **many)  # type: ignore[arg-type]
     elif argument.takes is Takes.NOTHING:
         given = {"default": default} if default is argparse.SUPPRESS else {}
-        parser.add_argument(*names, dest=argument.field, action="store_true", help=argument.help, **given)  # type: ignore[arg-type]
+        parser.add_argument(*names, dest=argument.field, action="store_true", help=argument.meaning, **given)  # type: ignore[arg-type]
     else:
         parser.add_argument(
             *names,
             dest=argument.field,
             metavar=argument.value_name,
-            help=argument.help,
+            help=argument.meaning,
             default=default,
             choices=argument.choices or None,
             required=argument.required,

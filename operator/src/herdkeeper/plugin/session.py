@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import urllib3
+import yaml
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import KubeConfigMerger
@@ -15,6 +17,10 @@ from kubernetes.config.kube_config import KubeConfigMerger
 from herdkeeper.plugin.api_server import Access
 from herdkeeper.plugin.cluster import ClusterError, ContextError
 
+_UNUSABLE = (ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError, AttributeError)
+"""What the Kubernetes client, which checks little, raises for a file that is no kubeconfig."""
+_ENTRY = re.compile(r"/\{.*\}", re.DOTALL)
+"""That client names an entry by its content, which may be a token."""
 OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """File with a pod's namespace, written by the kubelet."""
 
@@ -22,7 +28,7 @@ OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 def open_session(access: Access) -> tuple[Any, str]:
     """Returns the client, and the context's namespace.
 
-    Raises ClusterError without a readable kubeconfig, and ContextError without that context.
+    Raises ClusterError without a usable kubeconfig, and ContextError without that context.
     """
     # the user has disabled verification in the kubeconfig, and kubectl does not warn either
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
@@ -32,14 +38,35 @@ def open_session(access: Access) -> tuple[Any, str]:
         return client.ApiClient(configuration), OF_POD.read_text().strip()
     kubeconfig = access.kubeconfig or _of_kubectl()
     try:
-        files = tuple(KubeConfigMerger(kubeconfig).config_files.values())
-    except ConfigException as error:
-        raise ClusterError(f"the kubeconfig can't be read: {error}") from error
+        return _opened(kubeconfig, access.context)
+    except _UNUSABLE as error:
+        raise ClusterError(
+            f"the kubeconfig {kubeconfig} can't be used: {_why(error)}. Look at it with `kubectl config view`, or name another one by "
+            "--kubeconfig"
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case OSError():
+            return str(error.strerror)
+        case yaml.YAMLError():
+            return "it is not YAML"
+        case ConfigException():
+            return _ENTRY.sub("", str(error))
+        case KeyError():
+            return f"an entry has no {error}"
+        case _:
+            return "it has other parts than a kubeconfig"
+
+
+def _opened(kubeconfig: str, context_name: str | None) -> tuple[Any, str]:
+    files = tuple(KubeConfigMerger(kubeconfig).config_files.values())
     contexts, users = (_named(files, kind) for kind in ("contexts", "users"))
-    if access.context is not None and access.context not in contexts:
-        raise ContextError(f"--context {access.context}: the kubeconfig has no such context; it has {', '.join(sorted(contexts))}")
+    if context_name is not None and context_name not in contexts:
+        raise ContextError(f"--context {context_name}: the kubeconfig has no such context; it has {', '.join(sorted(contexts)) or 'none'}")
     # of several files the first one's counts, as with kubectl; the Kubernetes client takes the last one's
-    chosen = access.context or next((file["current-context"] for file in files if file.get("current-context")), None)
+    chosen = context_name or next((file["current-context"] for file in files if file.get("current-context")), None)
     if chosen not in contexts:
         why = f"there is no file {kubeconfig}" if not files else f"its current context is {chosen or 'not set'}"
         raise ClusterError(f"no cluster is configured: {why}. Name a kubeconfig with --kubeconfig or in the variable KUBECONFIG")
@@ -47,10 +74,7 @@ def open_session(access: Access) -> tuple[Any, str]:
     user = (users.get(context.get("user")) or {}).get("user") or {}
     if acted_as := ", ".join(key for key in user if key.partition("-")[0] == "as"):
         raise ClusterError(f"the context {chosen} impersonates somebody ({acted_as}), which this plugin can't: name another context")
-    try:
-        return config.new_client_from_config(kubeconfig, chosen), str(context.get("namespace") or "default")
-    except ConfigException as error:
-        raise ClusterError(f"the context {chosen} can't be used: {error}") from error
+    return config.new_client_from_config(kubeconfig, chosen), str(context.get("namespace") or "default")
 
 
 def _named(files: Sequence[Any], kind: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def run(call: Call) -> Answer:
     entries = decoded(secret)
     if not call.given.show_password:
         entries[names.PASSWORD_KEY] = HIDDEN
-    widest = max(map(len, entries))
+    widest = max(map(len, entries), default=0)
     lines = [f"{name:<{widest}}  {_short(name, value)}" for name, value in entries.items()]
     name = str(secret["metadata"]["name"])
     return Answer("\n".join([f"Secret/{name}", *lines]), {"secret": name, "entries": entries})

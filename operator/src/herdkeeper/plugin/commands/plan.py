@@ -199,12 +199,11 @@ def plan_lines(plan: Json) -> Iterator[str]:
 
 def read(filename: str) -> str:
     """Returns a file's text, or standard input for `-`."""
-    if filename == "-":
-        return sys.stdin.read()
     try:
-        return Path(filename).read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInputError(f"--filename {filename}: it can't be read ({error.strerror})") from error
+        return sys.stdin.read() if filename == "-" else Path(filename).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise BadInputError(f"--filename {filename}: it can't be read ({why})") from error
 
 
 def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:

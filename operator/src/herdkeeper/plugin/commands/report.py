@@ -21,7 +21,7 @@ KINDS = (CHECKPOINT, AUDIT)
 def run(call: Call) -> Answer:
     """Fetch the report through a temporary pod, and open it."""
     seconds = timeout_seconds(call)
-    kind, item = find_any(call.cluster, call.given.run, "RUN")
+    kind, item = find_any(call.cluster, call.given.run, "RUN", KINDS)
     if kind not in KINDS:
         raise BadInputError(f"RUN {call.given.run}: a {kind.name} has no report; name a {KINDS[0].name} or {KINDS[1].name}")
     claim, path = place_of(item, call.given.run)

@@ -25,7 +25,7 @@ def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
     Raises BadInputError if there is none, or one of each kind.
     """
     if "/" in written:
-        kind, item = find_any(cluster, written, "SCHEDULE")
+        kind, item = find_any(cluster, written, "SCHEDULE", KINDS)
         if kind not in KINDS:
             raise BadInputError(f"SCHEDULE {written}: a {kind.name} is not a schedule; name a {KINDS[0].name} or {KINDS[1].name}")
         return kind, str(item["metadata"]["name"])

@@ -37,7 +37,7 @@ def _look(call: Call) -> Answer:
     text = (
         tree_text(f"namespace {namespace}", parts, call.screen)
         if parts
-        else f"There is nothing of herdkeeper.io in the namespace {namespace}."
+        else f"There is nothing of herdkeeper.io in the namespace {namespace}; name another one with --namespace."
     )
     return Answer(text, found, WRONG if state is State.WRONG else FINE)
 
