@@ -6,16 +6,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 import yaml
-from conftest import EXPLAINED_BY, QUICKSTART, RESYNC_SECONDS, START, begin_anew, say
+from conftest import QUICKSTART, RESYNC_SECONDS, START, say
+from shop import ADDRESS, Shop, opened
 
-from herdkeeper_e2e import cluster, flux, git_server
+from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import condition, unsettled_reason
-from herdkeeper_e2e.flux import Flux, HealthCheckError, ready
-from herdkeeper_e2e.git_server import GitRepository
+from herdkeeper_e2e.flux import HealthCheckError, ready
 from herdkeeper_e2e.kstatus import judged
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.release.build import install_manifest
@@ -28,7 +27,6 @@ CHANGED = DATABASE.replace("bookies: 4 ", "bookies: 5 ").replace("memory: 768Mi"
 KINDS = ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
 """In the order in which each needs those before it."""
 EXAMPLE = (EXAMPLES / "gitops/flux/database.yaml").read_text()
-ADDRESS = "https://git.example.com/team/shop"
 INSTALLED = "customresourcedefinitions,deployments,services,roles,clusterroles,clusterrolebindings,validatingadmissionpolicies"
 KEPT = "secrets,persistentvolumeclaims"
 MANAGED = "app.kubernetes.io/managed-by=herdkeeper"
@@ -41,19 +39,12 @@ def config_map(name: str) -> str:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n"
 
 
-@dataclass(frozen=True)
-class Shop:
-    """The example's database: its namespace, the repository it is in, and Flux, which applies it."""
+class DatabaseShop(Shop):
+    """The example's database, which Flux applies."""
 
-    kubectl: Kubectl
-    repository: GitRepository
-    flux: Flux
-
-    def commit(self, database: str | None) -> str:
+    def change(self, database: str | None) -> str:
         """Commits another database, which Flux fetches at once."""
-        commit = self.repository.commit({"database/quickstart.yaml": database})
-        self.flux.fetch("shop")
-        return commit
+        return self.commit({"database/quickstart.yaml": database})
 
     def carried_out(self, commit: str) -> None:
         """Waits until Flux's Kustomization is Ready at a commit: it has waited before, and the database is as declared."""
@@ -113,17 +104,10 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """An empty namespace and an empty repository, with Flux running."""
-    environment = cluster.prepare(say)
-    kubectl = Kubectl("shop", environment)
-    pytestconfig.stash[EXPLAINED_BY] = kubectl
-    folder = tmp_path_factory.mktemp("flux")
-    say(f"Flux's logs: {folder}")
-    with git_server.serving(folder / "shop") as repository, flux.running(kubectl, folder, say) as running:
-        begin_anew(kubectl)
-        yield Shop(kubectl, repository, running)
-    kubectl.run("delete", "namespace", kubectl.namespace, timeout_seconds=300)
+def shop(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseShop]:
+    with opened(DatabaseShop, "shop", tmp_path_factory.mktemp("flux"), pytestconfig) as made:
+        yield made
+    made.kubectl.run("delete", "namespace", made.kubectl.namespace, timeout_seconds=300)
 
 
 def versions(kubectl: Kubectl, kinds: str, selector: str = "") -> dict[str, tuple[str, int]]:
@@ -142,7 +126,7 @@ def install_yaml(kubectl: Kubectl, resync_seconds: int) -> str:
     return str(yaml.safe_dump_all(documents))
 
 
-def test_flux_installs_the_operator_without_helm(shop: Shop) -> None:
+def test_flux_installs_the_operator_without_helm(shop: DatabaseShop) -> None:
     commit = shop.repository.commit({"operator/install.yaml": install_yaml(shop.kubectl, RESYNC_SECONDS)})
     repository = EXAMPLE.split("---")[0]
     shop.flux.kubectl.apply(repository.replace(ADDRESS, shop.repository.url))
@@ -155,9 +139,9 @@ def test_flux_installs_the_operator_without_helm(shop: Shop) -> None:
     assert versions(operator, INSTALLED, "kustomize.toolkit.fluxcd.io/name=operator") == before
 
 
-def test_flux_is_ready_once_the_database_is_and_applies_the_application_after_it(shop: Shop) -> None:
+def test_flux_is_ready_once_the_database_is_and_applies_the_application_after_it(shop: DatabaseShop) -> None:
     shop.repository.commit({"database/notes.yaml": config_map("notes"), "shop/settings.yaml": config_map("settings")})
-    commit = shop.commit(DATABASE)
+    commit = shop.change(DATABASE)
     shop.flux.kubectl.apply(EXAMPLE.replace(ADDRESS, shop.repository.url))
     shop.carried_out(commit)
     since = [_condition(resource, "Ready")["lastTransitionTime"] for resource in shop.resources()]
@@ -168,12 +152,12 @@ def test_flux_is_ready_once_the_database_is_and_applies_the_application_after_it
     assert {entry["id"].split("_")[1] for entry in inventory} == {"zk", "bk", "db", "flights", "notes"}
 
 
-def test_a_committed_change_is_waited_for_until_it_is_carried_out(shop: Shop) -> None:
+def test_a_committed_change_is_waited_for_until_it_is_carried_out(shop: DatabaseShop) -> None:
     """A bookie joins, and the SQL nodes are rolled."""
     tools = shop.tools()
     tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)")
     tools.run("query", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
-    commit = shop.commit(CHANGED)
+    commit = shop.change(CHANGED)
     shop.carried_out(commit)
     pods = {pod["metadata"]["name"]: pod for pod in shop.kubectl.list("pods", MANAGED)}
     assert _condition(pods["bk-bookie-4-0"], "Ready")["status"] == "True"
@@ -182,13 +166,13 @@ def test_a_committed_change_is_waited_for_until_it_is_carried_out(shop: Shop) ->
     assert tools.query("SELECT name FROM cities WHERE id = 1") == ROW
 
 
-def test_a_commit_that_cannot_be_carried_out_fails_at_once_and_the_next_one_mends_it(shop: Shop) -> None:
+def test_a_commit_that_cannot_be_carried_out_fails_at_once_and_the_next_one_mends_it(shop: DatabaseShop) -> None:
     with pytest.raises(HealthCheckError, match=r"stalled resources: .*BookKeeperCluster/shop/bk"):
-        shop.carried_out(shop.commit(CHANGED.replace("size: 2Gi", "size: 1Gi", 1)))
-    shop.carried_out(shop.commit(CHANGED))
+        shop.carried_out(shop.change(CHANGED.replace("size: 2Gi", "size: 1Gi", 1)))
+    shop.carried_out(shop.change(CHANGED))
 
 
-def test_flux_and_the_operator_leave_a_settled_database_as_it_is(shop: Shop) -> None:
+def test_flux_and_the_operator_leave_a_settled_database_as_it_is(shop: DatabaseShop) -> None:
     shop.settled()
     everything = f"{QUICKSTART},{KEPT},statefulsets,services,configmaps,networkpolicies"
     before = versions(shop.kubectl, everything)
@@ -197,20 +181,19 @@ def test_flux_and_the_operator_leave_a_settled_database_as_it_is(shop: Shop) -> 
     assert versions(shop.kubectl, everything) == before
 
 
-def test_another_commit_of_the_operator_rolls_it_and_no_server(shop: Shop) -> None:
+def test_another_commit_of_the_operator_rolls_it_and_no_server(shop: DatabaseShop) -> None:
     def pods(namespace: str) -> set[str]:
         return {pod["metadata"]["uid"] for pod in shop.kubectl.in_namespace(namespace).list("pods")}
 
     operator, servers = pods(cluster.OPERATOR_NAMESPACE), pods(shop.kubectl.namespace)
-    commit = shop.repository.commit({"operator/install.yaml": install_yaml(shop.kubectl, RESYNC_SECONDS + 1)})
-    shop.flux.fetch("shop")
+    commit = shop.commit({"operator/install.yaml": install_yaml(shop.kubectl, RESYNC_SECONDS + 1)})
     wait_for("the operator", lambda: ready(shop.flux.kustomization("operator"), commit), PATIENCE, say)
     assert pods(cluster.OPERATOR_NAMESPACE) - operator
     shop.settled()
     assert pods(shop.kubectl.namespace) == servers
 
 
-def test_what_somebody_edits_is_put_back_and_what_the_operator_wrote_stays(shop: Shop) -> None:
+def test_what_somebody_edits_is_put_back_and_what_the_operator_wrote_stays(shop: DatabaseShop) -> None:
     """One field that is in git, and one that is not."""
     data = shop.data()
     before = {kind: shop.spec(kind, name) for kind, name in (("zookeepercluster", "zk"), ("tablespace", "flights"))}
@@ -223,7 +206,7 @@ def test_what_somebody_edits_is_put_back_and_what_the_operator_wrote_stays(shop:
     assert judged(shop.resources()) == ["Current"] * len(KINDS)
 
 
-def test_a_pause_by_the_plugin_stays_and_one_by_kubectl_annotate_is_taken_away(shop: Shop) -> None:
+def test_a_pause_by_the_plugin_stays_and_one_by_kubectl_annotate_is_taken_away(shop: DatabaseShop) -> None:
     plugin = [sys.executable, "-m", "herdkeeper.plugin.main"]
     target = ("tablespace/flights", "--namespace", shop.kubectl.namespace)
     cluster.run([*plugin, "pause", *target], shop.kubectl.environment, say)
@@ -234,7 +217,7 @@ def test_a_pause_by_the_plugin_stays_and_one_by_kubectl_annotate_is_taken_away(s
     cluster.run([*plugin, "resume", *target], shop.kubectl.environment, say)
 
 
-def test_what_somebody_deletes_in_the_foreground_comes_back_with_its_data(shop: Shop) -> None:
+def test_what_somebody_deletes_in_the_foreground_comes_back_with_its_data(shop: DatabaseShop) -> None:
     data = shop.data()
     names = [f"{item['kind']}/{item['metadata']['name']}" for item in shop.resources()]
     shop.kubectl.run("delete", "--cascade=foreground", *names, timeout_seconds=600)
@@ -246,9 +229,9 @@ def test_what_somebody_deletes_in_the_foreground_comes_back_with_its_data(shop: 
     assert shop.tools().query("SELECT name FROM cities WHERE id = 1") == ROW
 
 
-def test_what_is_taken_out_of_the_folder_goes_in_order_and_leaves_its_data(shop: Shop) -> None:
+def test_what_is_taken_out_of_the_folder_goes_in_order_and_leaves_its_data(shop: DatabaseShop) -> None:
     data = shop.data()
-    shop.commit(None)
+    shop.change(None)
 
     def gone() -> bool | Pending:
         # kubectl asks for the kinds in this order: who is seen gone was gone before the next one was asked for

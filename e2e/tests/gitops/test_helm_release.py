@@ -5,22 +5,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import pytest
 import yaml
-from conftest import EXPLAINED_BY, RESYNC_SECONDS, START, begin_anew, say
+from conftest import RESYNC_SECONDS, START, say
+from shop import ADDRESS, Shop, opened
 
-from herdkeeper_e2e import cluster, flux, git_server
+from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import unsettled_reason
-from herdkeeper_e2e.flux import Flux, HealthCheckError, released
-from herdkeeper_e2e.git_server import GitRepository
+from herdkeeper_e2e.flux import HealthCheckError, released
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 FOLDER = cluster.REPOSITORY / "charts/herdkeeper"
 EXAMPLES = cluster.REPOSITORY / "examples/gitops/flux"
-ADDRESS = "https://git.example.com/team/shop"
 RELEASE = "herdkeeper"
 MADE = "deployments,services,roles,rolebindings,serviceaccounts"
 OF_RELEASE = f"app.kubernetes.io/instance={RELEASE}"
@@ -42,23 +40,12 @@ def chart(changes: Mapping[str, str] | None = None) -> Mapping[str, str | None]:
     return {f"charts/herdkeeper/{name}": (changes or {}).get(name, text) for name, text in files.items()}
 
 
-@dataclass(frozen=True)
-class Shop:
-    """The repository, Flux, and the namespace whose ensemble the operator keeps."""
-
-    kubectl: Kubectl
-    repository: GitRepository
-    flux: Flux
+class OperatorShop(Shop):
+    """The operator, which Flux installs, and the namespace whose ensemble it keeps."""
 
     @property
     def operator(self) -> Kubectl:
         return self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE)
-
-    def commit(self, files: Mapping[str, str | None]) -> str:
-        """Commits files, which Flux fetches at once."""
-        commit = self.repository.commit(files)
-        self.flux.fetch("shop")
-        return commit
 
     def released(self, commit: str) -> None:
         """Waits until Flux has released the chart of a commit. Raises HealthCheckError."""
@@ -86,22 +73,15 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """An empty namespace and an empty repository, with Flux running."""
-    environment = cluster.prepare(say)
-    kubectl = Kubectl("helm", environment)
-    pytestconfig.stash[EXPLAINED_BY] = kubectl
-    folder = tmp_path_factory.mktemp("flux")
-    say(f"Flux's logs: {folder}")
-    with git_server.serving(folder / "shop") as repository, flux.running(kubectl, folder, say) as running:
-        begin_anew(kubectl)
-        yield Shop(kubectl, repository, running)
+def shop(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorShop]:
+    with opened(OperatorShop, "helm", tmp_path_factory.mktemp("flux"), pytestconfig) as made:
+        yield made
     # Flux has uninstalled the operator, without which no resource can end
-    cluster.install_operator(environment, say, RESYNC_SECONDS)
-    kubectl.run("delete", "namespace", kubectl.namespace, timeout_seconds=300)
+    cluster.install_operator(made.kubectl.environment, say, RESYNC_SECONDS)
+    made.kubectl.run("delete", "namespace", made.kubectl.namespace, timeout_seconds=300)
 
 
-def example(shop: Shop) -> str:
+def example(shop: OperatorShop) -> str:
     """The example's HelmRelease. A changed image with the same tag restarts the operator."""
     release = yaml.safe_load((EXAMPLES / "operator-by-helm.yaml").read_text())
     image = cluster.operator_image(shop.kubectl.environment, say)
@@ -109,7 +89,7 @@ def example(shop: Shop) -> str:
     return str(yaml.safe_dump(release))
 
 
-def test_flux_installs_or_takes_over_the_operator_by_its_chart(shop: Shop) -> None:
+def test_flux_installs_or_takes_over_the_operator_by_its_chart(shop: OperatorShop) -> None:
     commit = shop.repository.commit(chart())
     shop.flux.kubectl.apply((EXAMPLES / "database.yaml").read_text().split("---")[0].replace(ADDRESS, shop.repository.url))
     shop.flux.kubectl.apply(example(shop))
@@ -119,7 +99,7 @@ def test_flux_installs_or_takes_over_the_operator_by_its_chart(shop: Shop) -> No
     shop.ensemble()
 
 
-def test_flux_leaves_a_settled_release_as_it_is_and_puts_back_what_somebody_edits(shop: Shop) -> None:
+def test_flux_leaves_a_settled_release_as_it_is_and_puts_back_what_somebody_edits(shop: OperatorShop) -> None:
     before = shop.made()
     shop.flux.reconcile_release(RELEASE, PATIENCE)
     assert shop.made() == before
@@ -133,7 +113,7 @@ def test_flux_leaves_a_settled_release_as_it_is_and_puts_back_what_somebody_edit
     wait_for("the operator's replica", put_back, PATIENCE)
 
 
-def test_a_commit_that_the_chart_refuses_fails_and_the_next_one_mends_it_without_a_restart_of_servers(shop: Shop) -> None:
+def test_a_commit_that_the_chart_refuses_fails_and_the_next_one_mends_it_without_a_restart_of_servers(shop: OperatorShop) -> None:
     servers, values = shop.pods(), (FOLDER / "values.yaml").read_text()
     running = shop.operator.existing("deployment", "herdkeeper")["metadata"]["generation"]
     with pytest.raises(HealthCheckError, match="logLevel"):
@@ -150,7 +130,7 @@ def test_a_commit_that_the_chart_refuses_fails_and_the_next_one_mends_it_without
     assert shop.pods() == servers
 
 
-def test_an_uninstall_leaves_the_definitions_and_all_databases(shop: Shop) -> None:
+def test_an_uninstall_leaves_the_definitions_and_all_databases(shop: OperatorShop) -> None:
     servers = shop.pods()
     shop.flux.kubectl.run("delete", "helmrelease", RELEASE, timeout_seconds=300)
     assert shop.operator.list("deployments", OF_RELEASE) == []
