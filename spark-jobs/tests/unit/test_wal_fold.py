@@ -621,6 +621,14 @@ def test_the_highest_key_of_a_table_with_auto_increment_outlives_its_row(spark: 
     assert highest_auto_increments(place_changes(frame, timeline), timeline) == {"u": 300}
 
 
+def test_a_text_that_is_declared_auto_increment_is_no_highest_key(spark: SparkSession) -> None:
+    text = table("t", "u", auto_increment=True, columns=(Column("k", ColumnType.STRING, 0), *COLUMNS[1:]))
+    log = in_one_ledger(entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(text)), insert("t", b"zzzz", b"v"))
+    frame = log_frame(spark, log)
+    timeline = log_timeline(frame)
+    assert highest_auto_increments(place_changes(frame, timeline), timeline, {"u": 2_054_847_098}) == {}
+
+
 def test_an_lsn_is_parsed_and_printed_alike() -> None:
     assert str(Lsn.parse(" 12,345 ")) == "12,345"
     with pytest.raises(ValueError, match="'12' is not an LSN"):

@@ -140,16 +140,14 @@ def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
     """Returns the highest key that any applied change named, by table uuid, of tables that have auto-increment or may have had it: HerdDB
-    continues above it also after AUTO_INCREMENT was off. Deleted and truncated rows count, since HerdDB continues above both.
+    continues above it also after AUTO_INCREMENT was off. Deleted and truncated rows count, since HerdDB continues above both. A text
+    has no next key, though HerdDB lets one declare it AUTO_INCREMENT.
 
     A restore needs it to give no id twice. `base`: the highest keys at the start of the timeline.
     """
-    known = {uuid: key for uuid, key in (base or {}).items() if uuid in timeline.positions}
-    wanted = {
-        position: table
-        for position, table in enumerate(timeline.tables)
-        if table.auto_increment or (table.uuid in known.keys() | timeline.altered and _has_numeric_key(table))
-    }
+    numbered = {table.uuid: (position, table) for position, table in enumerate(timeline.tables) if _has_numeric_key(table)}
+    known = {uuid: key for uuid, key in (base or {}).items() if uuid in numbered}
+    wanted = dict(found for uuid, found in numbered.items() if found[1].auto_increment or uuid in known.keys() | timeline.altered)
     if not wanted:
         return known
     if timeline.truncated.keys() & {table.uuid for table in wanted.values()}:
