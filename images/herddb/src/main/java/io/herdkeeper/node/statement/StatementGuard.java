@@ -466,8 +466,8 @@ public final class StatementGuard extends DBManager {
     }
 
     /**
-     * HerdDB drops columns with an index, and drops and renames those of foreign keys. Then it logs a DELETE that no node can apply, does not
-     * boot with an index that it fills from the rows, and refuses whatever looks for a parent or a child.
+     * HerdDB drops columns with an index, and drops and renames those of foreign keys. Then it logs a DELETE that no node can apply, and
+     * refuses whatever looks for a parent or a child.
      */
     private static void refuseLostColumns(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
         AbstractTableManager manager = tablespace.getTableManager(alter.getTable());
