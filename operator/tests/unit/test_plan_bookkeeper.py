@@ -33,7 +33,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.codecs.bookkeeper.share import Place, Share
-from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
+from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay, Wait
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -324,6 +324,26 @@ def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, ch
     assert restarted(made) == [], situation
     assert made.wait is not None
     assert made.wait.reason is Reason.WAITING_FOR_OTHERS
+
+
+def test_no_bookie_is_restarted_while_one_that_lost_its_volumes_is_still_registered_and_ledgers_name_it():
+    """Its session outlives it. The bookie that restarts may have the last copies, and the lost one takes no entries."""
+    lost, other = IDENTITIES[3].bookie_id, IDENTITIES[1].bookie_id
+    found = {key: item for key, item in due(0, 1, 2).items() if key != ("Pod", PODS[3])}
+    for named, ensemble, expected in ((lost, 2, []), (other, 2, [PODS[0]]), (other, 3, [])):
+        made = plan(*claims(0, 1, 2), found, cluster=CHANGED, scan=ledgers(ensemble, {named: Naming(1, 0, ensemble)}))
+        assert restarted(made) == expected, (named, ensemble)
+
+
+def test_a_drain_waits_while_a_bookie_that_lost_its_volumes_is_still_registered_and_ledgers_name_it():
+    lost = IDENTITIES[0].bookie_id
+    fewer = with_spec(CLUSTER, bookies=3, drain=(3,))
+    found = {key: item for key, item in due().items() if key != ("Pod", PODS[0])}
+    seen = objects(*claims(1, 2, 3), found)
+    fleet = BookieFleet(fewer, seen, STORE, HEALTHY, TOKENS, scan=ledgers(1, {lost: Naming(1, 0, 1)}))
+    (drain,) = fleet.drains
+    assert isinstance(drain.step, Wait)
+    assert f"1 ledgers name bookies that are away or lost volumes ({lost})" in drain.step.message
 
 
 def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():

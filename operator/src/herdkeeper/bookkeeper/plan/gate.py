@@ -1,7 +1,7 @@
 """Why no serving bookie may be restarted now, and the order of restarts.
 
 The auditor's marks are not enough: an auditor checks once a day, or when a bookie goes away. So the metadata of all ledgers is read, like
-in a triggered audit: a ledger that names an unregistered bookie lacks a copy.
+in a triggered audit: a ledger that names an unregistered bookie, or one that lost its volumes, lacks a copy.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _ledgers(fleet: BookieFleet) -> str | None:
     scan = fleet.scan
     if scan is None or isinstance(scan, Unknown):
         return f"the ledgers could not be read: {scan.why if scan else 'they were not read'}"
-    return scan.lacking_copies(fleet.known_metadata)
+    return scan.lacking_copies(fleet.holders)
 
 
 def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | None:
     """A writer needs a spare writable bookie to replace the one that restarts."""
     largest = fleet.open_ensemble
-    remaining = len(fleet.known_metadata.writable - {identity.bookie_id})
+    remaining = len((fleet.known_metadata.writable & fleet.holders) - {identity.bookie_id})
     if remaining >= largest or fleet.cluster.spec.roll_without_spare_bookie:
         return None
     return (

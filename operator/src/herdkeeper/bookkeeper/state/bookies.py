@@ -122,13 +122,13 @@ class LedgerScan:
         """How long the scan is good enough to wait by, which grows with the duration of the read."""
         return min(self.seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
 
-    def lacking_copies(self, metadata: LedgersMetadata, but: frozenset[str] = frozenset()) -> str | None:
-        """Returns why ledgers lack copies, marked by an auditor or not: they name bookies, except `but`, that are not registered."""
-        lost = sorted(set(self.naming) - metadata.registered - but)
+    def lacking_copies(self, holders: frozenset[str], but: frozenset[str] = frozenset()) -> str | None:
+        """Returns why ledgers lack copies, marked by an auditor or not: they name bookies, except `but`, that are none of the `holders`."""
+        lost = sorted(set(self.naming) - holders - but)
         if not lost:
             return None
         ledgers = sum(self.naming[bookie_id].closed + self.naming[bookie_id].not_closed for bookie_id in lost)
-        return f"{ledgers} ledgers name bookies that are not registered ({', '.join(lost[:3])}), so they lack copies"
+        return f"{ledgers} ledgers name bookies that are away or lost volumes ({', '.join(lost[:3])}), so they lack copies"
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown

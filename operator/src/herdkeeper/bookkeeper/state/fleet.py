@@ -131,6 +131,11 @@ class BookieFleet:
         return ids_that_served(self.named, self.objects, self.known_metadata)
 
     @property
+    def holders(self) -> frozenset[str]:
+        """The ids of registered bookies that have what they acknowledged. The session of one that lost volumes may outlive it."""
+        return self.known_metadata.registered.difference(*(lost.registered for lost in self.numbers.lost))
+
+    @property
     def databases(self) -> tuple[HerdDBCluster, ...]:
         """The HerdDBClusters on these bookies; empty while the ledgers were not read."""
         return self.scan.databases if isinstance(self.scan, LedgerScan) else ()
@@ -193,7 +198,7 @@ class BookieFleet:
             largest_ensemble=self.scan.largest_ensemble,
             under_replicated=metadata.under_replicated,
             autorecovery=self._why_no_autorecovery,
-            lacking=self.scan.lacking_copies(metadata, but=leaving),
+            lacking=self.scan.lacking_copies(self.holders, but=leaving),
             too_few_racks=why_too_few_racks(self.placement_rule, staying & metadata.writable),
         )
 
