@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from exploration import Explored, Explorer
+from modelled_ledgers import Ledger, Segment, elsewhere
 
 from herdkeeper.bookkeeper.drain import procedure as drain
 from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie, JobState, Mode, Round
@@ -26,20 +27,6 @@ MOST_STATES = 60_000 if MORE_FAULTS == 0 else 400_000
 LEAVES = 0
 STAYING = (1, 2, 3)
 CLAIMS = (Claim("bk-bookie-0-ledgers", "uid-1"),)
-
-
-class Segment(NamedTuple):
-    """`bookies` are named by the metadata, `copies` have the entries on their disks."""
-
-    bookies: frozenset[int]
-    copies: frozenset[int]
-
-
-class Ledger(NamedTuple):
-    """A writer adds to the last segment of an open one."""
-
-    segments: tuple[Segment, ...]
-    open: bool
 
 
 class Round_(NamedTuple):  # noqa: N801 - the plan's own Round has the name
@@ -146,27 +133,13 @@ class Scope:
         for number, begun in enumerate(seen.rounds):
             if begun.job is JobState.RUNNING:
                 yield from _moved(seen, begun.recorded if self.moves_recorded else range(len(seen.ledgers)))
-                read = (segment for each in begun.recorded for segment in _read(seen.ledgers[each]))
+                read = (segment for each in begun.recorded for segment in seen.ledgers[each].read_back(LEAVES))
                 whole = all(segment.bookies <= segment.copies & _serving(seen) for segment in read)
-                named = any(_can_move(seen.ledgers[each]) for each in begun.recorded)
+                named = any(seen.ledgers[each].can_leave(LEAVES) for each in begun.recorded)
                 if not named and (whole or not self.reads_back):
                     yield f"the Job of round {number + 1} has read everything back", _round(seen, number, JobState.DONE)
-        if seen.retirement is JobState.RUNNING and not seen.registered and not any(map(_names, seen.ledgers)):
+        if seen.retirement is JobState.RUNNING and not seen.registered and not any(ledger.names(LEAVES) for ledger in seen.ledgers):
             yield "the Job removes the identity", seen._replace(retirement=JobState.DONE, cookie=False)
-
-
-def _names(ledger: Ledger) -> bool:
-    return any(LEAVES in segment.bookies for segment in ledger.segments)
-
-
-def _can_move(ledger: Ledger) -> bool:
-    """Whether bookie 0 has a part of it, and no writer writes it there."""
-    return _names(ledger) and not (ledger.open and LEAVES in ledger.segments[-1].bookies)
-
-
-def _read(ledger: Ledger) -> tuple[Segment, ...]:
-    """What a read-back reads: of an open ledger not the last segment, nor what is still on the bookie."""
-    return tuple(segment for segment in ledger.segments[:-1] if LEAVES not in segment.bookies) if ledger.open else ledger.segments
 
 
 def _serving(seen: Bookies) -> frozenset[int]:
@@ -194,9 +167,9 @@ def _leaving(seen: Bookies) -> DrainingBookie:
 
 def _shares(ledgers: tuple[Ledger, ...]) -> tuple[Share, ...]:
     return tuple(
-        Share(number, (Place(0, 0),), not ledger.open, ledger.open and LEAVES in ledger.segments[-1].bookies)
+        Share(number, (Place(0, 0),), not ledger.open, ledger.is_written_on(LEAVES))
         for number, ledger in enumerate(ledgers)
-        if _names(ledger)
+        if ledger.names(LEAVES)
     )
 
 
@@ -247,29 +220,20 @@ def _with_ledger(seen: Bookies, number: int, ledger: Ledger) -> Bookies:
     return seen._replace(ledgers=(*seen.ledgers[:number], ledger, *seen.ledgers[number + 1 :]))
 
 
-def _elsewhere(seen: Bookies, segment: Segment, gone: int) -> Segment | None:
-    """The segment with a copy on another bookie; None when there is nothing to copy it from, or nowhere to copy it to."""
-    free = sorted(seen.up - segment.bookies)
-    if not free or not segment.copies & _serving(seen):
-        return None
-    return Segment(segment.bookies - {gone} | {free[0]}, segment.copies | {free[0]})
-
-
 def _moved(seen: Bookies, candidates: Sequence[int]) -> Steps:
-    for number in (each for each in candidates if _can_move(seen.ledgers[each])):
+    for number in (each for each in candidates if seen.ledgers[each].can_leave(LEAVES)):
         ledger = seen.ledgers[number]
         for place, segment in enumerate(ledger.segments):
-            elsewhere = _elsewhere(seen, segment, LEAVES) if LEAVES in segment.bookies else None
-            if elsewhere is not None:
-                segments = (*ledger.segments[:place], elsewhere, *ledger.segments[place + 1 :])
-                yield f"the Job moves ledger {number}", _with_ledger(seen, number, ledger._replace(segments=segments))
+            moved = elsewhere(segment, LEAVES, seen.up, _serving(seen)) if LEAVES in segment.bookies else None
+            if moved is not None:
+                yield f"the Job moves ledger {number}", _with_ledger(seen, number, ledger.having(place, moved))
 
 
 def _writers(seen: Bookies) -> Steps:
     writable = seen.registered and seen.pod and not seen.read_only
     for number, ledger in enumerate(seen.ledgers):
         last = ledger.segments[-1]
-        if ledger.open and LEAVES in last.bookies and not writable and (free := sorted(seen.up - last.bookies)):
+        if ledger.is_written_on(LEAVES) and not writable and (free := sorted(seen.up - last.bookies)):
             bookies = last.bookies - {LEAVES} | {free[0]}
             turned = ledger._replace(segments=(*ledger.segments, Segment(bookies, bookies)))
             yield f"the writer of ledger {number} turns away from bookie 0", _with_ledger(seen, number, turned)
@@ -296,10 +260,9 @@ def _returns(seen: Bookies) -> Steps:
     for bookie in sorted(seen.lost):
         for number, ledger in enumerate(seen.ledgers):
             for place, segment in enumerate(ledger.segments):
-                healed = _elsewhere(seen, segment, bookie) if bookie in segment.bookies else None
+                healed = elsewhere(segment, bookie, seen.up, _serving(seen)) if bookie in segment.bookies else None
                 if healed is not None:
-                    segments = (*ledger.segments[:place], healed, *ledger.segments[place + 1 :])
-                    after = _with_ledger(seen, number, ledger._replace(segments=segments))
+                    after = _with_ledger(seen, number, ledger.having(place, healed))
                     yield f"autorecovery copies ledger {number} away from the lost bookie {bookie}", after
 
 
@@ -346,7 +309,7 @@ def _autorecovery_errs(seen: Bookies) -> Steps:
     for number in sorted({number for begun in seen.rounds for number in begun.recorded}):
         ledger = seen.ledgers[number]
         free = sorted(seen.up - ledger.segments[-1].bookies)
-        if ledger.open and LEAVES in ledger.segments[-1].bookies and free:
+        if ledger.is_written_on(LEAVES) and free:
             moved = ledger.segments[-1]._replace(bookies=ledger.segments[-1].bookies - {LEAVES} | {free[0]})
             told = f"autorecovery closes ledger {number}, and takes a copy for good that is none"
             yield told, _with_ledger(seen, number, Ledger((*ledger.segments[:-1], moved), open=False))
