@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The test cluster. Usage: cluster.sh up | down | pause | resume | env
+# The test cluster. Usage: cluster.sh up | down | pause | resume | env | audit-log
 #   up      makes it, or finds it healthy and leaves it as it is; makes it anew when its nodes were stopped
 #   down    removes it
 #   pause   stops its processes where they are, since probes and controllers take half a core also when nothing happens
 #   resume  lets them go on; so do up and env
 #   env     prints KUBECONFIG, PATH and names for a shell: eval "$(e2e/kind/cluster.sh env)"
+#   audit-log  prints what its API server logged of the operator, oldest first
 # HERDKEEPER_KIND_CLUSTER names it (default: herdkeeper). ~/.kube/config is never touched.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,6 +38,11 @@ why_not_usable() {
   [ "$ready" -eq 4 ] || echo "$ready of its 4 nodes are ready"
 }
 
+# configuration MODE STORE: what kind makes the cluster from
+configuration() {
+  sed "s/DISABLE_DEFAULT_CNI/$([ "$1" = built ] && echo true || echo false)/; s#IMAGE_STORE#$2#; s#AUDIT_POLICY#$state/audit-policy.yaml#" "$here/cluster.yaml"
+}
+
 create() {
   local mode image store begun log=$state/create.log
   read -r mode image <<<"$("$here/node-image.sh")"
@@ -44,7 +50,8 @@ create() {
   store=$("$here/image-store.sh" "$image")
   begun=$SECONDS
   rm -f "$state/mode" "$kubeconfig"
-  sed "s/DISABLE_DEFAULT_CNI/$([ "$mode" = built ] && echo true || echo false)/; s#IMAGE_STORE#$store#" "$here/cluster.yaml" > "$state/cluster.yaml"
+  cp "$here/audit-policy.yaml" "$state/audit-policy.yaml"
+  configuration "$mode" "$store" > "$state/cluster.yaml"
   say "creating cluster $cluster: one control plane, three workers"
   # not --wait: nodes become ready only with the pod network, which comes after this
   "$tools/kind" create cluster --name "$cluster" --image "$image" --config "$state/cluster.yaml" --kubeconfig "$kubeconfig" --retain >"$log" 2>&1 ||
@@ -110,6 +117,11 @@ resume() {
   [ ! -s "$kubeconfig" ] || kubectl wait --for=condition=Ready nodes --all --timeout=60s >/dev/null || true
 }
 
+audit_log() {
+  resume
+  docker exec "$cluster-control-plane" sh -c 'zcat -f /var/log/kubernetes/audit/*' || fail "cluster $cluster logs no requests: make it anew (make cluster-clean)"
+}
+
 print_environment() {
   tools=$("$here/tools.sh")
   resume
@@ -129,5 +141,6 @@ case ${1:-} in
   pause) pause ;;
   resume) tools=$("$here/tools.sh") && resume ;;
   env) print_environment ;;
-  *) fail "usage: cluster.sh up | down | pause | resume | env" ;;
+  audit-log) tools=$("$here/tools.sh") && audit_log ;;
+  *) fail "usage: cluster.sh up | down | pause | resume | env | audit-log" ;;
 esac

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from herdkeeper_e2e import cluster
+from herdkeeper_e2e.audit_log import keep
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.diagnosis import explain
 from herdkeeper_e2e.kubectl import Kubectl
@@ -34,6 +36,7 @@ START = Limit(900, 2)
 LONGEST_SECONDS = int(os.environ.get("LONGEST_SECONDS", "5400"))
 """Of one scenario, its share of the setup included: a check of 20 minutes ends with the last fault's recovery."""
 EXPLAINED_BY = pytest.StashKey[Kubectl]()
+BEGAN = time.time()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -132,3 +135,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections.append(("what explains it", explained))
         if LOG_FOLDER in os.environ:
             (Path(os.environ[LOG_FOLDER]) / f"{item.path.stem}.explained.txt").write_text(explained)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What the operator asked the API server for is kept for `make rights-used`."""
+    found = session.config.stash.get(EXPLAINED_BY, None)
+    if found is not None:
+        try:
+            say(f"requests of the operator: {keep(cluster.audit_log(found.environment), 'scenarios', BEGAN)}")
+        except cluster.CommandError as error:
+            say(f"requests of the operator are not kept: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,6 +53,17 @@ def cluster_environment() -> dict[str, str]:
         name, _, value = line.removeprefix("export ").partition("=")
         environment[name] = "".join(shlex.split(value.replace('"$PATH"', shlex.quote(environment["PATH"]))))
     return environment
+
+
+def audit_log(environment: Mapping[str, str]) -> Iterator[bytes]:
+    """Yields the lines of what the cluster's API server has logged of the operator. Raises CommandError, in the end: a cluster that an
+    earlier version made logs nothing.
+    """
+    command = [str(REPOSITORY / "e2e/kind/cluster.sh"), "audit-log"]
+    with subprocess.Popen(command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        yield from process.stdout or ()
+    if process.returncode != 0:
+        raise CommandError(f"`{shlex.join(command)}` ended with code {process.returncode}")
 
 
 def install_operator(environment: Mapping[str, str], say: Callable[[str], None], resync_seconds: int = 60) -> None:

@@ -35,6 +35,8 @@ BINARIES = ("etcd", "kube-apiserver")
 HOME = "herdkeeper-system"
 """The operator's own namespace."""
 OPERATOR_USER = "system:serviceaccount:herdkeeper-system:herdkeeper"
+AUDIT_POLICY = REPOSITORY / "e2e" / "kind" / "audit-policy.yaml"
+"""It logs the requests of OPERATOR_USER, and of nobody else."""
 START_SECONDS = 400  # seconds on an idle machine; a busy one has taken minutes
 FEW_OBJECTS = (
     "--watch-cache=false",  # a list that waits for the cache takes twice as long as one from etcd, and no test has many objects
@@ -83,6 +85,11 @@ class ControlPlane:
         """Kubeconfig of the operator's ServiceAccount, `herdkeeper` in the namespace `herdkeeper-system`: it may do nothing until bound to
         a role."""
         return self.folder / "operator.kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        """What the operator asked for, one event a line."""
+        return self.folder / "audit.jsonl"
 
     def api_client(self, *, token: str = "admin-token") -> client.ApiClient:
         configuration = client.Configuration()
@@ -186,14 +193,14 @@ def apply_rules(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
         resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
         namespace = document["metadata"].get("namespace")
         resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="helm")
-    roles = {_role(each["kind"], each["metadata"]): each["rules"][0] for each in rules if "rules" in each}
+    roles = {role_key(each["kind"], each["metadata"]): each["rules"][0] for each in rules if "rules" in each}
     for binding in (each for each in rules if "roleRef" in each):
         namespace = binding["metadata"].get("namespace")
-        first = roles[_role(binding["roleRef"]["kind"], {**binding["roleRef"], "namespace": namespace})]
+        first = roles[role_key(binding["roleRef"]["kind"], {**binding["roleRef"], "namespace": namespace})]
         wait_for(binding["metadata"]["name"], partial(_allowed, plane, first, namespace), Limit(60, 0.05))
 
 
-def _role(kind: str, metadata: dict[str, Any]) -> tuple[str, str, str | None]:
+def role_key(kind: str, metadata: dict[str, Any]) -> tuple[str, str, str | None]:
     """What names a role, in the chart and in the bindings beside it."""
     return kind, metadata["name"], metadata.get("namespace") if kind == "Role" else None
 
@@ -267,8 +274,12 @@ def _apiserver_command(binary: Path, folder: Path, ports: tuple[int, int]) -> li
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/16",
         "--disable-admission-plugins=ServiceAccount",  # nobody makes the default ServiceAccount that it wants in every namespace
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",  # as OpenShift has it
         "--allow-privileged=true",  # as kubeadm has it
         "--profiling=false",
+        f"--audit-policy-file={AUDIT_POLICY}",
+        f"--audit-log-path={folder / 'audit.jsonl'}",
+        "--audit-log-maxsize=100000",  # one file, in MB
     ]
 
 

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from herdkeeper_e2e.audit_log import Request, requests_of
 from herdkeeper_e2e.control_plane import OPERATOR_USER
-from herdkeeper_e2e.fleet.audit_log import Request, requests_of
 from herdkeeper_e2e.fleet.figures import WINDOW_SECONDS, Change, back_after, percentile, rates, spread, table, waits, windows
 
 

@@ -15,7 +15,19 @@ from kubernetes.dynamic import DynamicClient
 from stage import Stage
 from unchanged_reads import counted_writes
 
-from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, binaries, helm, make_namespace, running
+from herdkeeper_e2e.audit_log import keep
+from herdkeeper_e2e.control_plane import (
+    HOME,
+    REPOSITORY,
+    ControlPlane,
+    apply_crds,
+    apply_rules,
+    binaries,
+    helm,
+    make_namespace,
+    rendered,
+    running,
+)
 from herdkeeper_e2e.server_processes import jars_of
 
 
@@ -44,6 +56,9 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     with running(tmp_path_factory.mktemp("control-plane")) as plane, counted_writes():
         apply_crds(plane, REPOSITORY / "crds")
         yield plane
+        if plane.audit_log.exists():
+            with plane.audit_log.open("rb") as log:
+                keep(log, "integration")
 
 
 @pytest.fixture(scope="session")
@@ -76,3 +91,10 @@ def clean_access(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         rbac.delete_cluster_role_binding("herdkeeper-system-herdkeeper")
         for binding in rbac.list_role_binding_for_all_namespaces(label_selector="app.kubernetes.io/name=herdkeeper-operator").items:
             rbac.delete_namespaced_role_binding(binding.metadata.name, binding.metadata.namespace)
+
+
+@pytest.fixture
+def charted(clean_access: ControlPlane) -> DynamicClient:
+    """The operator's client, with the rights that the chart gives it and no others: a test that needs one that is missing fails."""
+    apply_rules(clean_access, rendered())
+    return clean_access.dynamic_client(token="operator-token")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from herdkeeper_e2e.fleet.audit_log import Request
+from herdkeeper_e2e.audit_log import Request
 
 WINDOW_SECONDS = 10
 TOLERANCE = 1.25

@@ -23,10 +23,10 @@ from herdkeeper.api.resource import GROUP, VERSION
 from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import is_ready
+from herdkeeper_e2e.audit_log import AuditLog
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, apply_rules, make_namespace, rendered, running
 from herdkeeper_e2e.fleet.addresses import namespaces_of_a_run
 from herdkeeper_e2e.fleet.api_client import MERGE_PATCH
-from herdkeeper_e2e.fleet.audit_log import POLICY, AuditLog
 from herdkeeper_e2e.fleet.figures import Change
 from herdkeeper_e2e.fleet.processes import Operator, Player
 from herdkeeper_e2e.server_processes import servers
@@ -158,11 +158,8 @@ class Fleet:
 def made(count: int, folder: Path) -> Iterator[Fleet]:
     """A fleet whose stacks are Ready, with an operator that has yet to be started."""
     urllib3.disable_warnings()  # the API server signs its own certificate
-    policy, log = folder / "audit-policy.yaml", folder / "audit.log"
-    policy.write_text(yaml.safe_dump(POLICY))
-    flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-maxsize=100000")
     with ExitStack() as running_processes:
-        plane = running_processes.enter_context(running(folder, flags))
+        plane = running_processes.enter_context(running(folder, flags=()))
         apply_crds(plane, REPOSITORY / "crds")
         make_namespace(plane, HOME)
         apply_rules(plane, rendered())
@@ -178,7 +175,7 @@ def made(count: int, folder: Path) -> Iterator[Fleet]:
             "player": player.process.pid,
         }
         operator = Operator(plane, folder / "operator.log")
-        fleet = Fleet(plane, namespaces_of_a_run(count), AuditLog(log), player, znodes, processes, operator)
+        fleet = Fleet(plane, namespaces_of_a_run(count), AuditLog(plane.audit_log), player, znodes, processes, operator)
         fleet.make()
         running_processes.callback(operator.stop)
         yield fleet
