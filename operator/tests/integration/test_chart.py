@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from herdkeeper.api import KINDS
+from herdkeeper.process.lease import NAME
 from herdkeeper.schema.access import ACCESS, Scope
 from herdkeeper.shared.names import DRIVER_ROLE
 from herdkeeper_e2e.control_plane import CHART, HOME, REPOSITORY, ControlPlane, apply_rules, helm, make_namespace, rendered
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -137,7 +140,7 @@ def test_the_operator_is_told_its_settings() -> None:
 def test_cluster_wide_the_operator_may_do_what_its_table_says_and_nothing_beside(clean_access: ControlPlane, namespace: str) -> None:
     assert not may(clean_access, namespace, "list", "herdkeeper.io", "tablespaces")
     apply_rules(clean_access, rendered())
-    for rule in (each for each in ACCESS if each.only is None):
+    for rule in (each for each in ACCESS if each.only is None and each.scope is not Scope.CHOSEN):
         where = {Scope.WATCHED: namespace, Scope.CLUSTER: None, Scope.HOME: HOME}[rule.scope]
         assert may(clean_access, where, rule.verbs[0], rule.group, rule.resources[0]), rule
     for verb, group, resource in (("create", "", "pods/exec"), ("delete", "", "nodes"), ("escalate", "rbac.authorization.k8s.io", "roles")):
@@ -152,3 +155,19 @@ def test_with_watched_namespaces_the_operator_may_nothing_elsewhere(clean_access
     assert not may(clean_access, elsewhere, "get", "", "secrets")
     assert not may(clean_access, elsewhere, "list", "herdkeeper.io", "tablespaces")
     assert not may(clean_access, None, "list", "", "secrets")
+
+
+def test_the_operator_lists_namespaces_only_where_the_watched_ones_are_named(clean_access: ControlPlane, namespace: str) -> None:
+    listed = partial(may, clean_access, None, "list", "", "namespaces")
+    for settings, expected in (((), False), ((f"watchNamespaces={{{namespace}}}",), True)):
+        apply_rules(clean_access, rendered(*settings))
+        wait_for("the chart's rules", lambda expected=expected: listed() is expected or Pending("not yet"), Limit(60, 0.05))
+
+
+def test_the_operator_may_change_no_lease_but_its_own(clean_access: ControlPlane) -> None:
+    apply_rules(clean_access, rendered())
+    own, another = ({"verb": "update", "group": "coordination.k8s.io", "resource": "leases", "name": name} for name in (NAME, "another"))
+    with clean_access.api_client(token="operator-token") as api:
+        review = client.AuthorizationV1Api(api).create_self_subject_access_review
+        answers = [review({"spec": {"resourceAttributes": {**each, "namespace": HOME}}}).status.allowed for each in (own, another)]
+    assert answers == [True, False]

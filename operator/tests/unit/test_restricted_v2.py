@@ -155,14 +155,14 @@ def test_openshift_is_recognized_by_the_users_of_its_namespaces_and_a_setting_de
     namespace = SimpleNamespace(metadata=SimpleNamespace(annotations=annotations))
     asked: list[str] = []
 
-    def listed(_: Any, field_selector: str) -> Any:
-        asked.append(field_selector)
-        return SimpleNamespace(items=[namespace])
+    def read(_: Any, name: str) -> Any:
+        asked.append(name)
+        return namespace
 
     monkeypatch.setattr(client.ApisApi, "get_api_versions", lambda _: served)
-    monkeypatch.setattr(client.CoreV1Api, "list_namespace", listed)
+    monkeypatch.setattr(client.CoreV1Api, "read_namespace", read)
     assert main.assigned_ids(client.ApiClient(), Settings(pod_ids=setting, namespace="tools")) is assigned
-    assert set(asked) <= {"metadata.name=tools"}
+    assert set(asked) <= {"tools"}
 
 
 def test_an_api_server_that_does_not_list_its_groups_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,9 @@ from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
 
-NAME = "herdkeeper"
+from herdkeeper.shared import names
+
+NAME = names.LEASE
 DURATION_SECONDS = 15.0
 RENEW_DEADLINE_SECONDS = 10.0
 RETRY_SECONDS = 2.0

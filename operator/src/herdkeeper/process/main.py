@@ -174,15 +174,13 @@ def assigned_ids(api_client: client.ApiClient, settings: Settings) -> bool:
     if settings.pod_ids != "Auto":
         return settings.pod_ids == "Assigned"
     groups = {group.name for group in client.ApisApi(api_client).get_api_versions().groups}
-    assigned = CONSTRAINTS in groups and ASSIGNED_USERS in _annotations_of_namespace(api_client, settings.namespace)
+    assigned = CONSTRAINTS in groups and ASSIGNED_USERS in _annotations_of_own_namespace(api_client, settings)
     logger.info("who assigns users and groups to pods", platform=assigned)
     return assigned
 
 
-def _annotations_of_namespace(api_client: client.ApiClient, name: str) -> Mapping[str, str]:
-    """By a list, which the operator may make."""
-    found = client.CoreV1Api(api_client).list_namespace(field_selector=f"metadata.name={name}").items
-    return (found[0].metadata.annotations or {}) if found else {}
+def _annotations_of_own_namespace(api_client: client.ApiClient, settings: Settings) -> Mapping[str, str]:
+    return client.CoreV1Api(api_client).read_namespace(settings.namespace).metadata.annotations or {}
 
 
 class BoundedClient(client.ApiClient):  # type: ignore[misc]

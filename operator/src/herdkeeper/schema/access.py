@@ -1,8 +1,8 @@
 """The operator's rights: the table of RBAC rules, with reasons. The Helm chart's rule files are generated from it.
 
 A rule of the scope WATCHED is granted in the watched namespaces (or everywhere), one of CLUSTER for objects without a namespace, one of
-HOME in the operator's namespace. Those of DRIVER are not the operator's: they are in the chart's ClusterRole for Spark drivers, which the
-operator may bind.
+CHOSEN too, but only where the watched namespaces are named, one of HOME in the operator's namespace. Those of DRIVER are not the
+operator's: they are in the chart's ClusterRole for Spark drivers, which the operator may bind.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import Enum
 
 from herdkeeper.api import KINDS, Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import GROUP
+from herdkeeper.shared import names
 
 READ = ("get", "list", "watch")
 APPLY = (*READ, "create", "patch")
@@ -23,6 +24,7 @@ class Scope(Enum):
 
     WATCHED = "watched"
     CLUSTER = "cluster"
+    CHOSEN = "chosen"
     HOME = "home"
     DRIVER = "driver"
 
@@ -42,6 +44,9 @@ class AccessRule:
 
 
 PLURALS = tuple(kind.PLURAL for kind in KINDS)
+
+CHARTS_DRIVER_ROLE = '{{ include "herdkeeper.driverRole" . }}'
+"""The name of the ClusterRole for Spark drivers, as the chart makes it."""
 
 DRIVER_RULES = (
     AccessRule(
@@ -124,7 +129,7 @@ ACCESS: tuple[AccessRule, ...] = (
         ("clusterroles",),
         ("bind",),
         "give Spark drivers rights that the operator doesn't hold: those of this ClusterRole, and of no other",
-        only='{{ include "herdkeeper.driverRole" . }}',
+        only=CHARTS_DRIVER_ROLE,
     ),
     AccessRule(
         Scope.WATCHED,
@@ -135,15 +140,11 @@ ACCESS: tuple[AccessRule, ...] = (
     ),
     AccessRule(Scope.CLUSTER, "", ("nodes",), ("get",), "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),
-    AccessRule(
-        Scope.CLUSTER,
-        "",
-        ("namespaces",),
-        ("list", "watch"),
-        "which namespaces to watch, which are being deleted, and whether OpenShift gives them users",
-    ),
     AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"), "whether the kinds are served"),
-    AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "create", "update"), "leadership"),
+    AccessRule(Scope.CHOSEN, "", ("namespaces",), ("list", "watch"), "which of the named namespaces are there, and which are deleted"),
+    AccessRule(Scope.HOME, "", ("namespaces",), ("get",), "whether OpenShift gives users to the operator's own namespace"),
+    AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("create",), "leadership, for the first time; a name can't limit this verb"),
+    AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "update"), "leadership", only=names.LEASE),
 )
 
 

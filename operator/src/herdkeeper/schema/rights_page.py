@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from herdkeeper.schema.access import ACCESS, DRIVER_RULES, AccessRule, Scope
+from herdkeeper.schema.access import ACCESS, CHARTS_DRIVER_ROLE, DRIVER_RULES, AccessRule, Scope
 
 _INTRODUCTION = """# What the operator may do
 
@@ -36,7 +36,8 @@ def page() -> str:
 
 
 def _row(rule: AccessRule) -> str:
-    resources = f"{', '.join(rule.resources)}{'' if rule.only is None else ' (only the one for drivers)'}"
+    only = "the one for drivers" if rule.only == CHARTS_DRIVER_ROLE else f"`{rule.only}`"
+    resources = f"{', '.join(rule.resources)}{'' if rule.only is None else f' (only {only})'}"
     columns = (_where(rule.scope), rule.group or "core", resources, ", ".join(rule.verbs), rule.why)
     return f"| {' | '.join(columns)} |\n"
 
@@ -47,6 +48,8 @@ def _where(scope: Scope) -> str:
             return "watched namespaces, or everywhere"
         case Scope.CLUSTER:
             return "cluster"
+        case Scope.CHOSEN:
+            return "cluster, with `watchNamespaces`"
         case Scope.HOME:
             return "own namespace"
         case Scope.DRIVER:

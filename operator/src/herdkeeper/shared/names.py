@@ -110,6 +110,8 @@ ARCHIVE_COMPONENT = "archive"
 DRILL_COMPONENT = "restore-drill"
 OPERATOR_COMPONENT = "herdkeeper-operator"
 """On the operator's pods, by the chart: the NetworkPolicies admit them by it."""
+LEASE = "herdkeeper"
+"""In the operator's namespace: its holder is the one process that acts."""
 
 ZOOKEEPER_MOST_MEMBERS = 7
 LOOPBACK = "127.0.0.1"
