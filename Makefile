@@ -134,6 +134,9 @@ dashboards: ## the chart's dashboards as pages in target/dashboards, without Gra
 e2e-fields: ## a tenth of the fields of the four servers' kinds get another value under a writer, and their old one back (TURN=5 tells one day's again, FIELDS="tls" chooses by name)
 	@TURN='$(TURN)' FIELDS='$(FIELDS)' $(run) pytest e2e/tests/fields -s
 
+rights-used: ## which of its rights the operator has not used, by the audit logs that the last runs of integration-operator and of scenarios kept (LOGS="file file"); fails for one that no test explains
+	@$(run) python -m herdkeeper_e2e.rights_used $(LOGS)
+
 e2e-upgrade: ## a stack of version 0.1.0, built from its commit, is upgraded under a writer, goes back and is upgraded again, on a cluster of its own
 	@$(run) pytest e2e/tests/upgrade -x -s
 

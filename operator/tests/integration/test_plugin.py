@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, TABLESPACE, named, serving_database
 from stage import Stage
 
@@ -124,7 +125,8 @@ def test_a_restore_into_a_name_that_is_too_long_leaves_no_checkpoint(stage: Stag
     assert [item["metadata"]["name"] for item in stage.listed("Checkpoint")] == ["first"]
 
 
-def test_run_now_has_the_operator_make_a_run(stage: Stage, plugin: Run) -> None:
+def test_run_now_has_the_operator_make_a_run(stage: Stage, plugin: Run, charted: DynamicClient) -> None:
+    stage.operator = charted
     template = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "volume"}}}
     stage.declare("ScheduledCheckpoint", "nightly", {"schedule": "0 3 * * *", "template": template})
     code, text = plugin("run-now", "nightly", "--wait", pause=lambda _: stage.reconcile("ScheduledCheckpoint", "nightly"))

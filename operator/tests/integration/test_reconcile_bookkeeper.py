@@ -430,8 +430,10 @@ def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(
 
 
 @pytest.mark.parametrize("expandable", [True, False])
-def test_a_larger_size_grows_the_volumes_where_their_class_can(dynamic: DynamicClient, namespace: str, expandable: bool) -> None:
-    stage = Stage(dynamic, namespace)
+def test_a_larger_size_grows_the_volumes_where_their_class_can(
+    dynamic: DynamicClient, charted: DynamicClient, namespace: str, expandable: bool
+) -> None:
+    stage = Stage(dynamic, namespace, operator=charted)
     stage.add_storage_class(namespace, expandable)
     ledgers = {"size": "20Gi", "storageClassName": namespace}
     stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES, "ledgers": ledgers})

@@ -24,8 +24,8 @@ CLAIM: dict[str, Any] = {
 
 
 @pytest.fixture
-def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    found = Stage(dynamic, namespace)
+def stage(dynamic: DynamicClient, charted: DynamicClient, namespace: str) -> Stage:
+    found = Stage(dynamic, namespace, operator=charted)
     found.of("PersistentVolumeClaim").create(body=CLAIM, namespace=namespace)
     return found
 

@@ -25,9 +25,9 @@ def node(dynamic: DynamicClient, namespace: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def bookies(dynamic: DynamicClient, namespace: str, node: str) -> Bookies:
+def bookies(dynamic: DynamicClient, charted: DynamicClient, namespace: str, node: str) -> Bookies:
     """Four bookies, of which the last one stands on the node."""
-    stage = Stage(dynamic, namespace)
+    stage = Stage(dynamic, namespace, operator=charted)
     found = Bookies(stage, 4)
     stage.add_node(node, {})
     stage.delete("Pod", found.named.pod(3))

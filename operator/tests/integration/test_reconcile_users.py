@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import HERDDB, NODES, serving_database
 from stage import Json, Stage, nothing_written
@@ -69,7 +70,8 @@ def made_from(stage: Stage) -> list[str]:
     return [stage.found(kind, "db-herddb")["metadata"]["resourceVersion"] for kind in ("ConfigMap", "StatefulSet")]
 
 
-def test_a_user_comes_is_changed_and_goes_and_no_node_is_touched(stage: Stage) -> None:
+def test_a_user_comes_is_changed_and_goes_and_no_node_is_touched(stage: Stage, charted: DynamicClient) -> None:
+    stage.operator = charted
     taken_up(stage)
     administrator, before = let_in(stage), made_from(stage)
     assert stage.found(HERDDB, "db")["status"]["users"] == ["herdkeeper"]

@@ -11,9 +11,15 @@ _INTRODUCTION = """# What the operator may do
 The chart grants the operator's ServiceAccount these rights, and no others. [security.md](security.md#rights) says what an attacker could do
 with them.
 
-`make generate` makes this page from `operator/src/herdkeeper/schema/access.py`, which is also the source of the chart's rules. Tests
-compare the table with the operator's requests to an API server (`operator/tests/integration/test_rights_are_used.py`): an unused right
-fails them.
+`make generate` makes this page from `operator/src/herdkeeper/schema/access.py`, which is also the source of the chart's rules.
+
+Is each right needed? The API servers of the tests keep an audit log of the operator's requests (`e2e/kind/audit-policy.yaml`). One test
+compares the table with that log after all stories (`operator/tests/integration/test_rights_are_used.py`): a right that is missing or unused
+fails it. For a right that its stories don't take, it names the test that does.
+
+`make rights-used` does the same with the logs of whole runs, integration tests and scenarios together. It fails for an unused right, and
+lists what was refused. Some rights no log shows, because the API server asks for them inside of another request: `bind`, the marks on
+`executors`, and `update` of `finalizers`. For these it names the test that fails without the right.
 
 """
 
