@@ -30,6 +30,7 @@ from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, Kube
 from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.paged_reads import PagedReads
 from herdkeeper.engine import leadership
 from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.key import Key
@@ -83,6 +84,8 @@ class Stage:
     """Whether the platform assigns users and groups to pods: the operator's setting."""
     cache: ObjectCache | None = None
     """What looks rest on; None: they read everything."""
+    scans: PagedReads | None = None
+    """What was read of ledgers before; None: each look reads them anew, and waits for the end."""
     _ways: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,9 +100,9 @@ class Stage:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
         source = self._reads if self.operator is None else LiveSource(operator)
-        reader = ClusterReader(
-            KubernetesReader(source, self.images, assigned_ids=self.assigned_ids), self.ensembles, self.nodes, self.liveness
-        )
+        kubernetes = KubernetesReader(source, self.images, assigned_ids=self.assigned_ids)
+        scans = self.scans or PagedReads(wait_seconds=60.0)
+        reader = ClusterReader(kubernetes, self.ensembles, self.nodes, self.liveness, scans)
         return Clients(KubernetesWriter(client or operator, self.cache), reader, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, clients: Clients | None = None) -> Result:

@@ -9,8 +9,10 @@ from kubernetes.dynamic import DynamicClient
 from serving_bookies import KIND, Bookies
 from stage import CLAIM, Stage, nothing_written
 
+from herdkeeper.clients.paged_reads import PagedReads
 from herdkeeper.codecs.bookkeeper.share import Place, read_record
 from herdkeeper.shared import names
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 DRAINING = "herdkeeper.io/draining"
 
@@ -292,6 +294,39 @@ def test_all_that_leave_are_read_only_before_one_is_emptied_and_then_one_after_t
     bookies.stage.let_claims_go()
     bookies.settle()
     assert [name for kind, name in bookies.stage.made() if kind == "Job"] == ["bk-bookie-4-drain-1"]
+
+
+def test_a_drain_comes_to_its_end_though_every_scan_outlasts_the_reconcile_that_asks_for_it(bookies: Bookies) -> None:
+    seconds, told = [0.0], set[str]()
+    stage, scans = bookies.stage, PagedReads(lambda: seconds[0], wait_seconds=0.0)
+    stage.scans = scans
+
+    def settle() -> None:
+        """Until three looks in a row wrote nothing but how far a scan is."""
+        quiet = 0
+        for _ in range(60):
+            before = stage.versions(), list(stage.bookies.asked)
+            seconds[0] += 50.0
+            stage.reconcile(KIND, "bk")
+            told.update(bookie["drain"]["message"] for bookie in bookies.status()["bookies"] if "drain" in bookie)
+            wait_for("the end of the scan", lambda: scans._threads == 0 or Pending("it is running"), Limit(60, 0.01))
+            quiet = quiet + 1 if (stage.versions(), list(stage.bookies.asked)) == before else 0
+            if quiet == 3:
+                return
+
+    bookies.settle = settle
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.want(bookies=4)
+    assert bookies.registered(4) == "ro"
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.replicas(4) == 0
+    bookies.leave(4)
+    bookies.retire(4)
+    stage.let_claims_go()
+    settle()
+    assert bookies.claims() == {0, 1, 2, 3}
+    assert any("the ledgers are being scanned" in message for message in told), told
 
 
 def test_a_failed_move_is_shown_with_what_its_pod_said(bookies: Bookies) -> None:

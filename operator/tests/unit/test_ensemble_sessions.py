@@ -313,7 +313,7 @@ class Journal:
         return ask
 
 
-STAT = type("Stat", (), {"version": 1, "mtime": 0, "mzxid": 1})()
+STAT = type("Stat", (), {"version": 1, "mtime": 0, "mzxid": 1, "pzxid": 1})()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS,
 
 from herdkeeper.api.bookkeeper_cluster import PlacementCheck
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.bookkeeper.state.bookies import LedgerScan
+from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgerScan
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
@@ -127,6 +127,7 @@ def test_the_ledgers_are_read_for_it_at_most_each_ten_minutes_and_only_where_rac
             seen(Unknown("there are 300000 ledgers")),
             {"checkedAt": NOW, "nextCheckAt": SOON, "message": "there are 300000 ledgers"},
         ),
+        ("the ledgers are being scanned", CLUSTER, seen(BeingScanned.after("4 of 9")), None),
         ("a zone is away", after(ledgers=2, first_ledgers=(4, 9)), replace(seen(SCAN), metadata=ONE_ZONE_AWAY), UNCHANGED),
         ("one rack is all there is now", after(ledgers=2), seen(machines=dict.fromkeys(ZONES, ZONES["worker-0"])), None),
         ("something else is found, by a drain's scan", after(ledgers=1, first_ledgers=(4,)), seen(SCAN), FOUND),

@@ -364,6 +364,21 @@ def test_the_ledgers_are_looked_at_only_for_a_step_that_needs_it():
     assert plan_bookkeeper(rolling, JOBS_IMAGE).needs_ledgers
 
 
+@pytest.mark.parametrize(
+    ("situation", "changes"),
+    [
+        ("another bookie is away", {"metadata": status_of([PODS[1]])}),
+        ("ledgers are under-replicated", {"metadata": replace(HEALTHY, under_replicated=True)}),
+        ("not all ZooKeeper members serve", {"store": replace(STORE, serving=False)}),
+    ],
+)
+def test_the_ledgers_are_not_read_while_a_restart_waits_for_something_else(situation, changes):
+    found = objects(*claims(0, 1, 2, 3), due(0, 2, 3))
+    made = plan_bookkeeper(replace(BookieFleet(CHANGED, found, STORE, HEALTHY, TOKENS), **changes), JOBS_IMAGE)
+    assert (made.needs_ledgers, restarted(made)) == (False, []), situation
+    assert made.wait is not None
+
+
 def test_bookies_are_restarted_rack_after_rack_and_those_that_are_read_only_last():
     racks = {f"bk-bookie-{number}-0.bk-bookie.demo.svc": Rack(name, None) for number, name in enumerate("baab")}
     read_only = replace(HEALTHY, writable=IDS - {IDENTITIES[1].bookie_id}, read_only=frozenset({IDENTITIES[1].bookie_id}))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 LONGEST_LOOK_SECONDS = 240.0
-"""A scan of 200,000 ledgers takes some seconds. Below the time after which a worker counts as hanging (process/workers.py)."""
+"""Below the time after which a worker counts as hanging (process/workers.py)."""
 
 _ends_at: ContextVar[float | None] = ContextVar("look_ends_at", default=None)
 

@@ -65,13 +65,14 @@ class ChangedMeanwhileError(EnsembleError):
 @dataclass(frozen=True)
 class Znode:
     """`changed_at` is Unix seconds by ZooKeeper's clock. `transaction` is the number of the last change, which orders changes independently
-    of clocks.
+    of clocks; `children_transaction` is that of the last child that came or went.
     """
 
     data: bytes
     version: int
     changed_at: float
     transaction: int
+    children_transaction: int = 0
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,7 @@ class Znodes:
             data, stat = self._answer(request)
         except NoNodeError:
             return None
-        return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
+        return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid), int(stat.pzxid))
 
     def _answer(self, request: Any) -> Any:
         require_time()

@@ -148,6 +148,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     ),
     Reason.BOOKIE_DOWN: Explained("A bookie is away. It is neither retired nor skipped while it is away.", "Get its pod running again."),
     Reason.POD_STOPPING: Explained("A pod is still stopping.", WAIT),
+    Reason.SCANNING_LEDGERS: Explained("The metadata of all ledgers is being read. The message tells how far it is.", WAIT),
     Reason.MOVING_LEDGERS: Explained(
         "Ledgers of a draining bookie are being copied to others.", "Wait; see `ledgers` and `secondsLeft` of its drain."
     ),

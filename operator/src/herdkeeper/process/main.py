@@ -124,6 +124,7 @@ def run(settings: Settings) -> None:
             lease.release()
         else:
             logger.warning("an action still runs; the Lease ends by itself, after this process")
+    reader.scans.stop()
     ensembles.stop()
     health.stop()
     logger.info("stopped")

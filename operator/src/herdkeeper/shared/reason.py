@@ -112,6 +112,7 @@ class Reason(StrEnum):
     AUTORECOVERY_OFF = "AutorecoveryOff", Bearing.UNFINISHED
     BOOKIE_DOWN = "BookieDown", Bearing.UNFINISHED
     POD_STOPPING = "PodStopping", Bearing.UNFINISHED
+    SCANNING_LEDGERS = "ScanningLedgers", Bearing.UNFINISHED
     MOVING_LEDGERS = "MovingLedgers", Bearing.UNFINISHED
     OPEN_LEDGERS = "OpenLedgers", Bearing.UNFINISHED
     DRAIN_FAILED = "DrainFailed", Bearing.UNFINISHED

@@ -24,7 +24,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     Stop,
 )
 from herdkeeper.bookkeeper.drain.state import Drain, rounds_of
-from herdkeeper.bookkeeper.state.bookies import LedgerScan
+from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgerScan, good_for_seconds
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers
 from herdkeeper.codecs.bookkeeper.share import Share
@@ -42,15 +42,17 @@ CLAIM = "PersistentVolumeClaim"
 
 def rescan_after_seconds(fleet: BookieFleet) -> float:
     """Returns the seconds until the next read of all ledgers. 0 while a drain makes progress, or waits for something that its status does
-    not show yet. A slow scan is repeated less often.
+    not show yet. A slow scan is repeated less often. The end of a running one requeues the cluster.
     """
+    if isinstance(fleet.scan, BeingScanned):
+        return requeue.UNREAD
     status = fleet.cluster.status
     told = {bookie.number: bookie.drain.message for bookie in (status.bookies if status else ()) if bookie.drain}
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in fleet.drains):
         return 0.0
     if not isinstance(fleet.scan, LedgerScan):
         return requeue.UNREAD
-    return max(0.0, fleet.scan.good_for_seconds - fleet.scan.age_seconds)
+    return max(0.0, good_for_seconds(fleet.scan.seconds) - fleet.scan.age_seconds)
 
 
 def actions_of(fleet: BookieFleet, drain: Drain, source: DrainSource) -> tuple[Action, ...]:  # noqa: C901, PLR0911 - one line a step

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from herdkeeper.bookkeeper.state.bookies import why_unread
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason
@@ -167,9 +168,9 @@ Step = Wait | MarkDraining | MakeReadOnly | Record | Move | CloseLedgers | Stop 
 def next_step(bookie: DrainingBookie | Unknown, state: ClusterState | Unknown) -> Step:
     """Returns the one step to do now."""
     if isinstance(bookie, Unknown):
-        return Wait(Reason.UNREADABLE, bookie.why)
+        return Wait(why_unread(bookie), bookie.why)
     if isinstance(state, Unknown):
-        return Wait(Reason.UNREADABLE, state.why)
+        return Wait(why_unread(state), state.why)
     if bookie.scaled_to_zero:
         return _when_stopped(bookie, state)
     if bookie.mode is Mode.GONE:

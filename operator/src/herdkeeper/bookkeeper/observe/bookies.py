@@ -8,9 +8,10 @@ import itertools
 import re
 import secrets
 from collections.abc import Iterator
+from functools import partial
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.bookkeeper.observe.ledgers import ScanRequest, cache_scan, recent_scan, scan_ledgers
+from herdkeeper.bookkeeper.observe.ledgers import LedgerScans, ScanRequest
 from herdkeeper.bookkeeper.state.bookies import (
     LedgerScan,
     LedgersMetadata,
@@ -31,7 +32,7 @@ from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS
 from herdkeeper.clients.nodes import nodes_of
 from herdkeeper.clients.stack import databases_disruption, databases_on, ensemble_disruption
-from herdkeeper.clients.zookeeper import EnsembleError, Znodes
+from herdkeeper.clients.zookeeper import EnsembleError, Znode, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.bookkeeper.underreplication import (
     MARK,
@@ -118,8 +119,8 @@ def _machines(objects: Objects, reader: ClusterReader) -> Nodes:
 def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) -> LedgerScan | Unknown | None:
     """Returns what the draining and lost bookies hold, and which bookies ledgers name. None if neither needed nor requested.
 
-    It is read after Kubernetes and the registrations, so those are older. A scan that is not `needed`, since no action depends on it, may
-    come from the cache.
+    It begins after Kubernetes and the registrations were read. One that is `needed`, since an action depends on it, began after they were
+    as they are now. Any other one is good enough to wait by only.
     """
     store, numbers, key = fleet.store, fleet.numbers, fleet.cluster.key
     if isinstance(store, StoreMissing) or not isinstance(fleet.metadata, LedgersMetadata):
@@ -127,16 +128,10 @@ def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) ->
     if not (numbers.leaving or numbers.lost or needed) or fleet.cluster.metadata.deletion_timestamp is not None:
         return None
     ids = {bookie_id for number in (*numbers.leaving, *(lost.number for lost in numbers.lost)) for bookie_id in fleet.ids[number]}
-    asked = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), fleet.placement_rule)
+    asked = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), fleet.placement_rule, fleet.seen_before_a_scan)
     root = fleet.named.ledgers_root
-    place = f"{store.address}{root}"
-    recent = None if needed else recent_scan(reader.scans, place, asked)
-    if recent is not None or not (numbers.leaving or needed):
-        return recent
-    try:
-        return cache_scan(reader.scans, place, asked, scan_ledgers(reader.znodes(store.address, key.namespace), root, asked))
-    except EnsembleError as error:
-        return Unknown(str(error))
+    scans = LedgerScans(reader.scans, f"{store.address}{root}", root, partial(reader.znodes, store.address, key.namespace), reader.wake)
+    return scans.current(asked) if needed else scans.recent(asked, needed=bool(numbers.leaving))
 
 
 def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore | StoreMissing:
@@ -170,6 +165,8 @@ def read_ledgers_metadata(znodes: Znodes, root: str, wake: Wake | None = None) -
     """Returns BookKeeper's metadata below its root. `wake` is called at the next change that matters to a settled cluster. Raises
     EnsembleError.
     """
+    # before the registrations themselves: a change meanwhile is then one since
+    registrations = [znodes.read_changed(f"{root}/{path}") for path in ("available", f"available/{READ_ONLY_CHILD}")]
     instance = znodes.read(f"{root}/INSTANCEID")
     if instance is None:
         if znodes.read(root) is None:
@@ -190,7 +187,12 @@ def read_ledgers_metadata(znodes: Znodes, root: str, wake: Wake | None = None) -
         marks=marks,
         replication_enabled=znodes.read(disabled_path(root)) is None,
         recovery_delay=_read_recovery_delay(znodes, root),
+        registrations=(_children_transaction(registrations[0]), _children_transaction(registrations[1])),
     )
+
+
+def _children_transaction(znode: Znode | None) -> int:
+    return 0 if znode is None else znode.children_transaction
 
 
 def _read_marks(znodes: Znodes, root: str) -> Marks:

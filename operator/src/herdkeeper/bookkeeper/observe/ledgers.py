@@ -1,15 +1,21 @@
-"""Reads the metadata of all ledgers of a cluster, for drains, restarts and lost disks. See codecs/bookkeeper/layout.py."""
+"""Reads the metadata of all ledgers of a cluster, for drains, restarts and lost disks. See codecs/bookkeeper/layout.py.
+
+A scan takes a while, and ledgers change behind it. It is still right about whether a bookie is needed if that bookie took no new ledger
+since before the scan began: then no ledger that is made or changed meanwhile can come to name it. So a scan is acted by only if what was
+observed before it still holds after it (`BookieFleet.seen_before_a_scan`): registrations, marks, and the steps of drains.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
-from herdkeeper.clients.answer_cache import AnswerCache
-from herdkeeper.clients.zookeeper import EnsembleError, Znodes
+from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgerScan, Naming, good_for_seconds
+from herdkeeper.clients.paged_reads import PagedAnswer, PagedReads, Question
+from herdkeeper.clients.zookeeper import Znodes
+from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
@@ -18,99 +24,171 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.shared.unknown import Unknown
 
 MOST_LEDGERS = 200_000
-"""A scan reads some ten thousand ledgers a second. Beyond this number it would take too long for a reconcile."""
+"""The operator's memory is made for so many."""
+PAGE = 1000
+"""Ledgers read at once: a tenth of a second."""
 
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a scan looks for: shares of these bookies, ensembles of these databases, and ledgers that break the placement rule."""
+    """What a scan looks for: shares of these bookies, ensembles of these databases, and ledgers that break the placement rule. `seen` is
+    what was observed before it.
+    """
 
     bookies: tuple[str, ...]
     databases: tuple[HerdDBCluster, ...]
     rule: PlacementRule
+    seen: Any = None
 
     @property
-    def of_ledgers(self) -> tuple[frozenset[str], frozenset[int], PlacementRule]:
+    def question(self) -> Question:
         """Returns what the result of a scan depends on."""
-        return frozenset(self.bookies), frozenset(database.spec.ledgers.ensemble_size for database in self.databases), self.rule
+        sizes = frozenset(database.spec.ledgers.ensemble_size for database in self.databases)
+        return Question((frozenset(self.bookies), sizes, self.rule), self.seen)
 
 
-def cache_scan(scans: AnswerCache, place: str, request: ScanRequest, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
-    """Returns the scan and caches it. A failed scan clears the cache."""
-    if isinstance(scan, LedgerScan):
-        scans.keep(place, request, scan)
-    else:
-        scans.forget(place)
-    return scan
+@dataclass(frozen=True)
+class LedgerScans:
+    """The scans of one cluster, `root` in the ensemble that `znodes` reaches. `wake` is called once one ended that was not waited for."""
+
+    reads: PagedReads
+    place: str
+    root: str
+    znodes: Callable[[], Znodes]
+    wake: Wake | None = None
+
+    def recent(self, request: ScanRequest, *, needed: bool) -> LedgerScan | Unknown | None:
+        """Returns the last scan, which is good enough to wait by. If it is too old, another one begins if `needed`; else it is None."""
+        found = self._last(request)
+        if found is not None and found.age_seconds < good_for_seconds(found.seconds):
+            return _told(found, request, to_act_by=False)
+        if not needed:
+            return None
+        progress = self._ask(request)
+        found = self._last(request)
+        return BeingScanned.after(progress or "") if found is None else _told(found, request, to_act_by=False)
+
+    def current(self, request: ScanRequest) -> LedgerScan | Unknown:
+        """Returns a scan to act by, or how far it is."""
+        found = self.reads.take(self.place, request.question)
+        progress = self._ask(request) if found is None else None
+        found = found or self.reads.take(self.place, request.question)
+        return BeingScanned.after(progress or "") if found is None else _told(found, request, to_act_by=True)
+
+    def _last(self, request: ScanRequest) -> PagedAnswer | None:
+        found = self.reads.last(self.place)
+        return found if found is not None and found.question.what == request.question.what else None
+
+    def _ask(self, request: ScanRequest) -> str | None:
+        return self.reads.ask(self.place, request.question, lambda: LedgersRead(self.znodes, self.root, request), self.wake)
 
 
-def recent_scan(scans: AnswerCache, place: str, request: ScanRequest) -> LedgerScan | None:
-    """Returns the last scan, with its age and the current databases. None if it is too old or was for another request."""
-    kept = scans.of(place)
-    if kept is None or kept.request.of_ledgers != request.of_ledgers or kept.age_seconds >= kept.answer.good_for_seconds:
-        return None
-    scan: LedgerScan = replace(kept.answer, databases=request.databases, age_seconds=kept.age_seconds)
-    return scan
+def _told(found: PagedAnswer, request: ScanRequest, *, to_act_by: bool) -> LedgerScan | Unknown:
+    scan: LedgerScan | Unknown = found.answer
+    if isinstance(scan, Unknown):
+        return scan
+    return replace(scan, databases=request.databases, seconds=found.seconds, age_seconds=found.age_seconds, to_act_by=to_act_by)
 
 
-def scan_ledgers(znodes: Znodes, root: str, request: ScanRequest) -> LedgerScan | Unknown:
-    """Returns the requested facts from the metadata of all ledgers, and how many name each bookie.
+class LedgersRead:
+    """A scan in pages: first the paths of all ledgers, folder by folder, then their metadata. See PagedRead.
 
+    Each page asks for Znodes anew, so that it goes on by another session after the loss of one, and none is older than the scan's begin.
     Unreadable metadata makes the whole scan Unknown: that ledger could name any bookie.
     """
-    begun = time.monotonic()
-    try:
-        layout = znodes.read(f"{root}/LAYOUT")
-        if layout is None:
-            return Unknown(f"{root} in ZooKeeper has no LAYOUT")
-        paths = _ledger_paths(znodes, root, decode_layout(layout[0]))
-        if len(paths) > MOST_LEDGERS:
-            return Unknown(f"there are {len(paths)} ledgers; this version reads at most {MOST_LEDGERS}")
-        scan = _scan(root, paths, znodes.read_many(paths), request)
-        return replace(scan, seconds=time.monotonic() - begun)
-    except (EnsembleError, MalformedDataError) as error:
-        return Unknown(str(error))
+
+    def __init__(self, znodes: Callable[[], Znodes], root: str, request: ScanRequest) -> None:
+        self._znodes = znodes
+        self._root = root
+        self._tally = _Tally(request)
+        self._layout: LedgerLayout | None = None
+        self._folders: list[str] = []
+        self._paths: list[str] = []
+        self._found = 0
+
+    @property
+    def progress(self) -> str:
+        """See PagedRead."""
+        return f"{self._found - len(self._paths)} of {self._found}"
+
+    def read_page(self) -> LedgerScan | Unknown | None:
+        """See PagedRead."""
+        znodes = self._znodes()
+        try:
+            if self._layout is None:
+                return self._begin(znodes)
+            if self._folders:
+                return self._list(znodes, self._folders[-1])
+            return self._read(znodes)
+        except MalformedDataError as error:
+            return Unknown(str(error))
+
+    def _begin(self, znodes: Znodes) -> Unknown | None:
+        found = znodes.read(f"{self._root}/LAYOUT")
+        if found is None:
+            return Unknown(f"{self._root} in ZooKeeper has no LAYOUT")
+        layout = decode_layout(found[0])
+        self._sort([f"/{name}" for name in znodes.children(self._root) or () if inner_levels(layout, name) is not None])
+        self._layout = layout
+        return None
+
+    def _list(self, znodes: Znodes, folder: str) -> Unknown | None:
+        below = [f"{folder}/{name}" for name in znodes.children(self._root + folder) or ()]
+        self._folders.pop()
+        self._sort(below)
+        if self._found > MOST_LEDGERS:
+            return Unknown(f"there are more than {MOST_LEDGERS} ledgers, the most that this version reads")
+        return None
+
+    def _sort(self, paths: list[str]) -> None:
+        """A node is a ledger, or has ledgers below it."""
+        ledgers = [path for path in paths if ledger_id_of(path) is not None]
+        self._folders += [path for path in paths if ledger_id_of(path) is None]
+        self._paths += ledgers
+        self._found += len(ledgers)
+
+    def _read(self, znodes: Znodes) -> LedgerScan | None:
+        page = self._paths[-PAGE:]
+        for path, data in zip(page, znodes.read_many([self._root + path for path in page]), strict=True):
+            ledger_id = ledger_id_of(path)
+            if data is not None and ledger_id is not None:  # else deleted since its folder was listed
+                self._tally.add(decode_ledger_metadata(ledger_id, data))
+        del self._paths[-PAGE:]
+        return None if self._paths else self._tally.scan()
 
 
-def _scan(root: str, paths: list[str], found: Iterable[bytes | None], request: ScanRequest) -> LedgerScan:
-    largest = max((database.spec.ledgers.ensemble_size for database in request.databases), default=0)
-    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in request.bookies}
-    counts: dict[str, list[int]] = {}
-    breaking: list[int] = []
-    ledgers, still_open = 0, largest
-    for path, data in zip(paths, found, strict=True):
-        ledger_id = ledger_id_of(path.removeprefix(root))
-        if data is None or ledger_id is None:
-            continue  # deleted since its parent was read
-        metadata = decode_ledger_metadata(ledger_id, data)
-        ledgers += 1
-        largest = max(largest, metadata.ensemble_size)
-        still_open = still_open if metadata.closed else max(still_open, metadata.ensemble_size)
-        _count(metadata, counts)
-        breaking += [ledger_id] if breaks_placement(metadata, request.rule) else []
-        for bookie_id in request.bookies:
+@dataclass
+class _Tally:
+    """What was found so far. `counts` are of the ledgers that name a bookie: closed ones, others, the largest ensemble."""
+
+    request: ScanRequest
+    ledgers: int = 0
+    shares: dict[str, list[Share]] = field(default_factory=dict)
+    counts: dict[str, list[int]] = field(default_factory=dict)
+    breaking: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.shares = {bookie_id: [] for bookie_id in self.request.bookies}
+        self.largest = max((database.spec.ledgers.ensemble_size for database in self.request.databases), default=0)
+        self.still_open = self.largest
+
+    def add(self, metadata: LedgerMetadata) -> None:
+        """Count a ledger."""
+        self.ledgers += 1
+        self.largest = max(self.largest, metadata.ensemble_size)
+        self.still_open = self.still_open if metadata.closed else max(self.still_open, metadata.ensemble_size)
+        self.breaking += [metadata.ledger_id] if breaks_placement(metadata, self.request.rule) else []
+        for bookie_id in {bookie_id for segment in metadata.segments for bookie_id in segment.bookies}:
+            count = self.counts.setdefault(bookie_id, [0, 0, 0])
+            count[0 if metadata.closed else 1] += 1
+            count[2] = max(count[2], metadata.ensemble_size)
+        for bookie_id, own in self.shares.items():
             share = share_of(metadata, bookie_id)
             if share is not None:
-                shares[bookie_id].append(share)
-    ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
-    naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}
-    return LedgerScan(ledgers, largest, still_open, ordered, naming, request.databases, breaches=PlacementBreaches.of(breaking))
+                own.append(share)
 
-
-def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:
-    """Add a ledger to the bookies that it names: closed ones, others, the largest ensemble."""
-    for bookie_id in {bookie_id for segment in metadata.segments for bookie_id in segment.bookies}:
-        count = counts.setdefault(bookie_id, [0, 0, 0])
-        count[0 if metadata.closed else 1] += 1
-        count[2] = max(count[2], metadata.ensemble_size)
-
-
-def _ledger_paths(znodes: Znodes, root: str, layout: LedgerLayout) -> list[str]:
-    """Walk the tree: a node is a ledger, or has ledgers below it."""
-    found: list[str] = []
-    level = [f"/{name}" for name in znodes.children(root) or () if inner_levels(layout, name) is not None]
-    while level:
-        found += [root + path for path in level if ledger_id_of(path) is not None]
-        inner = [path for path in level if ledger_id_of(path) is None]
-        level = [f"{path}/{name}" for path in inner for name in znodes.children(root + path) or ()]
-    return found
+    def scan(self) -> LedgerScan:
+        """Returns the result."""
+        ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in self.shares.items()}
+        naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(self.counts.items())}
+        return LedgerScan(self.ledgers, self.largest, self.still_open, ordered, naming, breaches=PlacementBreaches.of(self.breaking))

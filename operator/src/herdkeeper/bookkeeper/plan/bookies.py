@@ -18,7 +18,7 @@ from herdkeeper.bookkeeper.drain.build import DrainSource
 from herdkeeper.bookkeeper.drain.plan import actions_of, cancel_drains, rescan_after_seconds
 from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, Restart, Stop, later_steps
 from herdkeeper.bookkeeper.drain.state import Drain
-from herdkeeper.bookkeeper.plan.gate import restart_order, why_not_restart, why_others_unhealthy
+from herdkeeper.bookkeeper.plan.gate import restart_order, why_not_even_scan, why_not_restart, why_others_unhealthy
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_lost
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
@@ -97,8 +97,8 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
-    # a cached scan is good enough to wait, not to act
-    outdated = bool(actions) and isinstance(fleet.scan, LedgerScan) and fleet.scan.age_seconds > 0
+    # an older scan is good enough to wait, not to act
+    outdated = bool(actions) and isinstance(fleet.scan, LedgerScan) and not fleet.scan.to_act_by
     return Plan(
         actions,
         waits[0] if waits else None,
@@ -173,7 +173,7 @@ def _stateful_set_steps(fleet: BookieFleet, running: tuple[int, ...], identities
         gate = Gate(restarted or why_not_restart(fleet, running, identity), hanging, serving, restarted or moving(objects, pods, hanging))
         step = restart(manifest, objects, [pod], gate)
         if step and fleet.scan is None and (objects.pod_ready(pod) or pod in serving):
-            steps.append(NeedsLedgers())
+            steps += [] if restarted or why_not_even_scan(fleet, running, identity) else [NeedsLedgers()]
         steps += [step] if isinstance(step, Wait) else step
     return steps
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity
-from herdkeeper.bookkeeper.state.bookies import MetadataStore
+from herdkeeper.bookkeeper.state.bookies import BeingScanned, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.lost_node import trouble_of, unreachable
@@ -30,10 +30,15 @@ def why_not_restart(fleet: BookieFleet, running: tuple[int, ...], identity: Book
     """Returns why this bookie must not be restarted. None if the rest of the stack serves and every entry has its replicas. `running` are
     the bookies that run, or should.
     """
+    others = why_not_even_scan(fleet, running, identity)
+    return others or _ledgers(fleet) or _too_few_writable(fleet, identity) or _disruption(fleet)
+
+
+def why_not_even_scan(fleet: BookieFleet, running: tuple[int, ...], identity: BookieIdentity) -> str | None:
+    """Returns why this bookie must not be restarted, whatever the ledgers' metadata says. None if that decides."""
     if isinstance(fleet.store, MetadataStore) and not fleet.store.serving:
         return "not all ZooKeeper members serve"
-    others = _autorecovery(fleet, running) or why_others_unhealthy(fleet, running, identity.number)
-    return others or _ledgers(fleet) or _too_few_writable(fleet, identity) or _disruption(fleet)
+    return _autorecovery(fleet, running) or why_others_unhealthy(fleet, running, identity.number)
 
 
 def why_others_unhealthy(fleet: BookieFleet, running: tuple[int, ...], but: int | None) -> str | None:
@@ -67,6 +72,8 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
 
 def _ledgers(fleet: BookieFleet) -> str | None:
     scan = fleet.scan
+    if isinstance(scan, BeingScanned):
+        return scan.why
     if scan is None or isinstance(scan, Unknown):
         return f"the ledgers could not be read: {scan.why if scan else 'they were not read'}"
     return scan.lacking_copies(fleet.holders)

@@ -16,7 +16,7 @@ import datetime
 from dataclasses import dataclass
 
 from herdkeeper.bookkeeper.drain.plan import close_orders
-from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, why_unread
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.planning.actions import Action, CloseLedger, Delete, RemoveCookie, StartBookieAudit, Wait
@@ -84,7 +84,7 @@ def retire(fleet: BookieFleet, lost: LostBookie) -> Step:
     if scan is None:
         return NeedsLedgers()
     if isinstance(scan, Unknown):
-        return Wait(Reason.UNREADABLE, f"whether a ledger still needs bookie {lost.number} is not known: {scan.why}")
+        return Wait(why_unread(scan), f"whether a ledger still needs bookie {lost.number} is not known: {scan.why}")
     if needed := _why_needed(fleet, lost, scan):
         return needed
     if lost.kept:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
+from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgersMetadata
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.shared.unknown import Unknown
 
@@ -35,7 +35,7 @@ def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
     status = fleet.cluster.status
     found = status.placement_check if status is not None else None
     before = None if found is None else found.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if fleet.scan is None or not fleet.now:
+    if fleet.scan is None or isinstance(fleet.scan, BeingScanned) or not fleet.now:
         return before
     due = placement_check_due(fleet)
     if isinstance(fleet.scan, Unknown):

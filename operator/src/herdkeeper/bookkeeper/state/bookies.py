@@ -65,6 +65,7 @@ class LedgersMetadata:
 
     `under_replicated`: whether the auditor marked a ledger. `marks`: how many, counted up to a limit, and when. `replication_enabled`:
     autorecovery is not disabled in the metadata. `recovery_delay`: the auditor's delay; None until a first auditor wrote it.
+    `registrations`: the last transactions that changed who is writable, and who is read-only.
     """
 
     instance_id: str
@@ -76,6 +77,7 @@ class LedgersMetadata:
     marks: Marks = NO_MARKS
     replication_enabled: bool = True
     recovery_delay: RecoveryDelay | None = None
+    registrations: tuple[int, int] = (0, 0)
 
     @property
     def registered(self) -> frozenset[str]:
@@ -97,14 +99,34 @@ READING_SHARE = 0.05
 LONGEST_PAUSE_SECONDS = 60.0
 
 
+def good_for_seconds(seconds: float) -> float:
+    """Returns how long a scan that took so long is good enough to wait by."""
+    return min(seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
+
+
+class BeingScanned(Unknown):
+    """The ledgers are being read, beside the reconciles. The resource is requeued at the end."""
+
+    @staticmethod
+    def after(progress: str) -> BeingScanned:
+        """Returns how far the scan is, as a sentence."""
+        return BeingScanned(f"the ledgers are being scanned ({progress})" if progress else "the ledgers are being scanned")
+
+
+def why_unread(ledgers: Unknown) -> Reason:
+    """Returns the reason to wait for what the ledgers' metadata says."""
+    return Reason.SCANNING_LEDGERS if isinstance(ledgers, BeingScanned) else Reason.UNREADABLE
+
+
 @dataclass(frozen=True)
 class LedgerScan:
     """The metadata of all ledgers, read completely.
 
     `largest_ensemble` is the largest E of all ledgers and declared databases; `open_ensemble` the same without closed ledgers. `shares` has
     what each draining or lost bookie holds; `naming` how many ledgers name each bookie, both by id. `databases` are the HerdDBClusters that
-    refer to the cluster; their nodes write most of the ledgers. `seconds`: duration of the read; `age_seconds`: its age, 0 unless cached.
-    `breaches` are the ledgers whose copies are in too few racks.
+    refer to the cluster; their nodes write most of the ledgers. `seconds`: duration of the read; `age_seconds`: how long ago it ended.
+    `breaches` are the ledgers whose copies are in too few racks. `to_act_by`: what was observed before it still holds; otherwise it is
+    good enough to wait by only.
     """
 
     ledgers: int
@@ -116,11 +138,7 @@ class LedgerScan:
     seconds: float = 0.0
     breaches: PlacementBreaches = field(default_factory=PlacementBreaches)
     age_seconds: float = 0.0
-
-    @property
-    def good_for_seconds(self) -> float:
-        """How long the scan is good enough to wait by, which grows with the duration of the read."""
-        return min(self.seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
+    to_act_by: bool = True
 
     def lacking_copies(self, holders: frozenset[str], but: frozenset[str] = frozenset()) -> str | None:
         """Returns why ledgers lack copies, marked by an auditor or not: they name bookies, except `but`, that are none of the `holders`."""

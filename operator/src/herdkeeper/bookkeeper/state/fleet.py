@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie
@@ -158,12 +159,33 @@ class BookieFleet:
         """All draining bookies, the one being emptied first. Raises ValueError if BookKeeper's metadata was not read."""
         return drains_of({number: self._draining_bookie(number) for number in self.numbers.leaving}, self._cluster_state)
 
+    @cached_property
+    def seen_before_a_scan(self) -> Any:
+        """What a scan of the ledgers rests on. While it holds, no ledger has come to name a bookie that takes none, and no drain got on.
+        Raises ValueError if BookKeeper's metadata was not read.
+        """
+        metadata = self.known_metadata
+        registered = metadata.registrations, metadata.writable, metadata.read_only
+        return registered, metadata.cookies, metadata.under_replicated, self.numbers.lost, self._without_shares
+
     def _draining_bookie(self, number: int) -> DrainingBookie | Unknown:
+        bookie = self._without_shares[number]
+        if isinstance(bookie, Unknown):
+            return bookie
+        if not isinstance(self.scan, LedgerScan):
+            return self.scan or NOT_SCANNED
+        writers = frozenset(node for database in self.databases for node in known_nodes(database))
+        return replace(bookie, shares=self.scan.shares.get(bookie.bookie_id, ()), own_writers=writers)
+
+    @cached_property
+    def _without_shares(self) -> Mapping[int, DrainingBookie | Unknown]:
+        """What is known of each draining bookie without the ledgers."""
+        return {number: self._seen_of(number) for number in self.numbers.leaving}
+
+    def _seen_of(self, number: int) -> DrainingBookie | Unknown:
         named, objects, metadata, ids = self.named, self.objects, self.known_metadata, self.ids[number]
         if len(ids) != 1:
             return Unknown(f"bookie {number} has {len(ids)} identities ({', '.join(ids)}), so it is not clear which one to drain")
-        if not isinstance(self.scan, LedgerScan):
-            return self.scan or NOT_SCANNED
         unread = unread_of(named, objects, number)
         if isinstance(unread, Unknown):
             return unread
@@ -178,13 +200,12 @@ class BookieFleet:
             answers=objects.pod_ready(pod),
             pod_present=objects.get("Pod", pod) is not None,
             scaled_to_zero=self.is_stopped(number),
-            shares=self.scan.shares.get(bookie_id, ()),
+            shares=(),
             rounds=rounds_of(named, objects, number),
             cookie=bookie_id in metadata.cookies,
             retirement=job_state_of(objects, named.retire_job(number)),
             claims=claims,
             unread=unread,
-            own_writers=frozenset(node for database in self.databases for node in known_nodes(database)),
         )
 
     @property
