@@ -218,9 +218,10 @@ public final class StatementGuard extends DBManager {
 
     /**
      * HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. A transaction
-     * counts the statement as under way for ever, and nobody can end it: so the log ends, and the tablespace boots without it. What HerdDB
-     * throws, as while it stops, goes on: the connection ends with it, and its client knows that the outcome is unknown. Where it throws as it
-     * reads the rows for a change, nothing is changed.
+     * counts the statement as under way for ever, and nobody can end it. Within a change a lock of the table is kept, for which the next
+     * checkpoint would wait for ever. So the log ends, and the tablespace boots without it. What HerdDB throws, as while it stops, goes on: the
+     * connection ends with it, and its client knows that the outcome is unknown. Where it throws as it reads the rows for a change, nothing is
+     * changed.
      */
     private CompletableFuture<StatementExecutionResult> answered(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
@@ -241,8 +242,8 @@ public final class StatementGuard extends DBManager {
                 endRead(open, before);
                 return CompletableFuture.failedFuture(new StatementExecutionException("the statement can't be computed: " + error, error));
             }
-            if (transaction.transactionId > 0 && tablespace != null && tablespace.isLeader() && !tablespace.isClosed()
-                    && tablespace.getLog() instanceof NodeCommitLog log) {
+            if ((transaction.transactionId > 0 || !hasChangedNoTable(error)) && tablespace != null && tablespace.isLeader()
+                    && !tablespace.isClosed() && tablespace.getLog() instanceof NodeCommitLog log) {
                 log.end(error);
             }
             throw error;

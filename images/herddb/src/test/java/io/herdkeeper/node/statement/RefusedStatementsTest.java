@@ -9,16 +9,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
+import herddb.model.ConstValueRecordFunction;
 import herddb.model.GetResult;
 import herddb.model.NotLeaderException;
+import herddb.model.Record;
+import herddb.model.RecordFunction;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
+import herddb.model.TableContext;
 import herddb.model.TableDoesNotExistException;
 import herddb.model.TransactionContext;
 import herddb.model.UniqueIndexContraintViolationException;
 import herddb.model.commands.DropTableStatement;
+import herddb.model.commands.InsertStatement;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
+import herddb.utils.Bytes;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -188,6 +194,27 @@ class RefusedStatementsTest {
         });
         CompletableFuture<Void> next = CompletableFuture.runAsync(() -> execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)"));
         next.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertSameRows(table);
+    }
+
+    @Test
+    void aChangeAtWhichHerdDbThrowsOutsideOfATransactionHoldsUpNothing() throws Exception {
+        String table = tableOfTen();
+        TableSpaceManager before = leader.manager(app);
+        InsertStatement statement = new InsertStatement(app, table, new ConstValueRecordFunction(Bytes.from_int(100)), new RecordFunction() {
+            @Override
+            public byte[] computeNewValue(Record row, StatementEvaluationContext context, TableContext definition) {
+                return null; // nobody expects this
+            }
+        }, false);
+        assertThrows(RuntimeException.class, () -> leader.server().getManager().executeStatement(
+                statement, StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(), TransactionContext.NO_TRANSACTION));
+        Await.until("the tablespace leads again", LIMIT, () -> {
+            TableSpaceManager again = leader.manager(app);
+            return again != null && again != before && again.isLeader() && !again.isFailed() && !again.isClosed();
+        });
+        leader.manager(app).checkpoint(false, false, false);
+        assertEquals(1, execute(0, "UPDATE " + app + "." + table + " SET n=50 WHERE k=3"));
         assertSameRows(table);
     }
 
