@@ -53,7 +53,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning import rolling
 
 MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
-MOST_STATES = 20_000 if MORE_FAULTS == 0 else 200_000
+MOST_STATES = 20_000 if MORE_FAULTS == 0 else 60_000
 SETTLES: set[World] = set()
 """States from which the declared bookies are reached once nothing fails any more."""
 
