@@ -164,6 +164,14 @@ def test_the_operator_lists_namespaces_only_where_the_watched_ones_are_named(cle
         wait_for("the chart's rules", lambda expected=expected: listed() is expected or Pending("not yet"), Limit(60, 0.05))
 
 
+def test_the_operator_reads_its_own_namespace_and_no_other(clean_access: ControlPlane, namespace: str) -> None:
+    apply_rules(clean_access, rendered())
+    with clean_access.api_client(token="operator-token") as api:
+        assert client.CoreV1Api(api).read_namespace(HOME).metadata.name == HOME
+        with pytest.raises(ApiException, match="Forbidden"):
+            client.CoreV1Api(api).read_namespace(namespace)
+
+
 def test_the_operator_may_change_no_lease_but_its_own(clean_access: ControlPlane) -> None:
     apply_rules(clean_access, rendered())
     own, another = ({"verb": "update", "group": "coordination.k8s.io", "resource": "leases", "name": name} for name in (NAME, "another"))

@@ -32,6 +32,7 @@ UNUSED_HERE: dict[Right, str] = {
     Right("storage.k8s.io", "storageclasses", "get"): (
         "test_reconcile_bookkeeper.py::test_a_larger_size_grows_the_volumes_where_their_class_can"
     ),
+    Right("", "namespaces", "get"): "test_chart.py::test_the_operator_reads_its_own_namespace_and_no_other",
     Right("apiextensions.k8s.io", "customresourcedefinitions", "list"): PROCESS,
     **{Right("coordination.k8s.io", "leases", verb): PROCESS for verb in ("get", "create", "update")},
 }

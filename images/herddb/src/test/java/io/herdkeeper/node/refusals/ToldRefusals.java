@@ -38,9 +38,9 @@ public final class ToldRefusals extends Handler implements AutoCloseable {
         return reason.count() - before.get(reason);
     }
 
-    /** Waits until so many are counted. */
+    /** Waits until so many are counted, and the first is logged. */
     public void until(String label, int count) throws Exception {
-        Await.until(count + " are counted as " + label, LIMIT, () -> since(label) >= count);
+        Await.until(count + " are counted as " + label, LIMIT, () -> since(label) >= count && !lines.isEmpty());
     }
 
     public List<String> lines() {

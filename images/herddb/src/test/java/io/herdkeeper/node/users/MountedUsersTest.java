@@ -92,7 +92,7 @@ class MountedUsersTest {
             assertTrue(isLetIn("app", "apple", mechanism));
             assertEquals(0, told.since("login"));
             assertFalse(isLetIn("apple", "mistyped", mechanism));
-            assertTrue(told.since("login") > 0);
+            told.until("login", 1); // the answer may come first
             String line = told.lines().get(0);
             assertTrue(line.matches("refused 127.0.0.1:\\d+ \\(login\\): .*"), line);
             assertFalse(told.lines().toString().contains("apple") || told.lines().toString().contains("mistyped"), line);
