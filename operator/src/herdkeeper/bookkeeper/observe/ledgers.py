@@ -25,6 +25,8 @@ from herdkeeper.shared.unknown import Unknown
 
 MOST_LEDGERS = 200_000
 """The operator's memory is made for so many."""
+MOST_FOLDERS = 4
+"""In the path of a ledger, in any layout."""
 PAGE = 1000
 """Ledgers read at once: a tenth of a second."""
 
@@ -136,14 +138,14 @@ class LedgersRead:
         below = [f"{folder}/{name}" for name in znodes.children(self._root + folder) or ()]
         self._folders.pop()
         self._sort(below)
-        if self._found > MOST_LEDGERS:
+        if max(self._found, len(self._folders)) > MOST_LEDGERS:
             return Unknown(f"there are more than {MOST_LEDGERS} ledgers, the most that this version reads")
         return None
 
     def _sort(self, paths: list[str]) -> None:
-        """A node is a ledger, or has ledgers below it."""
+        """A node is a ledger, or has ledgers below it. Deeper than MOST_FOLDERS there are none, whatever a strange server answers."""
         ledgers = [path for path in paths if ledger_id_of(path) is not None]
-        self._folders += [path for path in paths if ledger_id_of(path) is None]
+        self._folders += [path for path in paths if ledger_id_of(path) is None and path.count("/") <= MOST_FOLDERS]
         self._paths += ledgers
         self._found += len(ledgers)
 
