@@ -531,6 +531,9 @@ public final class StatementGuard extends DBManager {
     /**
      * HerdDB logs an index first and reads all rows for it then, which waits in vain for those that another transaction has locked.
      *
+     * <p>Another statement may have changed the table since this one was planned. Over a column that is gone, no node could apply a change of a
+     * row.
+     *
      * <p>An index on a table that its own transaction has dropped would outlive it, without its files. The next table of that name would get
      * it, and no node could write a checkpoint of that table.
      */
@@ -542,6 +545,12 @@ public final class StatementGuard extends DBManager {
                     + ": it was dropped or renamed");
         }
         String refused = "CREATE INDEX on " + tablespace.getTableSpaceName() + "." + table + " is refused, and nothing was changed: ";
+        for (Column column : index.columns) {
+            Column now = tablespace.getTableManager(table).getTable().getColumn(column.name);
+            if (now == null || now.type != column.type) {
+                throw new StatementExecutionException(refused + "the column " + column.name + " was changed or dropped meanwhile");
+            }
+        }
         if (isInATransaction(tablespace, table, transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }

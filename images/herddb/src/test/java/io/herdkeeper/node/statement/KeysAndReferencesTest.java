@@ -11,6 +11,7 @@ import herddb.model.GetResult;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
+import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -196,6 +197,18 @@ class KeysAndReferencesTest {
         execute(0, "CREATE TABLE " + table + " (k int primary key, n int)");
         assertThrows(StatementExecutionException.class, () -> execute(0, "INSERT INTO " + child + "(k,n) VALUES(12,99)"));
         assertEquals(List.of("10=1", "11=2"), rows(child));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"ALTER TABLE %1$s DROP COLUMN n", "ALTER TABLE %1$s CHANGE n q int"})
+    void anIndexOnAColumnThatIsGoneMeanwhileIsRefusedAndItsRowsCanBeDeleted(String change) {
+        TranslatedQuery planned = leader.server().getManager().getPlanner().translate(
+                "herd", "CREATE INDEX i" + table + " ON " + table + "(n)", List.of(), false, true, false, -1);
+        execute(0, change.formatted(table));
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class,
+                () -> leader.server().getManager().executePlan(planned.plan, planned.context, TransactionContext.NO_TRANSACTION));
+        assertTrue(refusal.getMessage().contains("column n"), refusal.getMessage());
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
     }
 
     @ParameterizedTest
