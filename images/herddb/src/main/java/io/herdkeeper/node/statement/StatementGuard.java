@@ -592,7 +592,10 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /** HerdDB would put the table in the other one's place, and lose what a transaction has changed under the old name. */
+    /**
+     * HerdDB would put the table in the other one's place, and lose what a transaction has changed under the old name. An index keeps the old
+     * name: the next boot would leave it out, or take it for one of another table, and none would come to an end behind its DROP.
+     */
     private static void refuseRename(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
         String refused = "table " + tablespace.getTableSpaceName() + "." + alter.getTable() + " is not renamed: ";
         boolean renames = !alter.getNewTableName().equalsIgnoreCase(alter.getTable());
@@ -601,6 +604,11 @@ public final class StatementGuard extends DBManager {
         }
         if (isInATransaction(tablespace, alter.getTable(), transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
+        }
+        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(alter.getTable());
+        if (renames && indexes != null) {
+            throw new StatementExecutionException(refused + "the index " + String.join(", ", indexes.keySet())
+                    + " would be lost; drop it first, and create it again");
         }
         refuseName(tablespace, alter.getNewTableName());
     }

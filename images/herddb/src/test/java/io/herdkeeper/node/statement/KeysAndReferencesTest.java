@@ -199,6 +199,18 @@ class KeysAndReferencesTest {
         assertEquals(List.of("10=1", "11=2"), rows(child));
     }
 
+    @Test
+    void aTableWithAnIndexIsNotRenamedAndBootsAgain() throws Exception {
+        execute(0, "CREATE UNIQUE INDEX i" + table + " ON " + table + "(n)");
+        String rename = "EXECUTE RENAMETABLE 'herd','" + table + "','new" + table + "'";
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0, rename));
+        assertTrue(refusal.getMessage().contains("the index i" + table), refusal.getMessage());
+        execute(0, "DROP INDEX i" + table);
+        execute(0, rename);
+        leader.manager("herd").checkpoint(true, false, false);
+        bootAgain();
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"ALTER TABLE %1$s DROP COLUMN n", "ALTER TABLE %1$s CHANGE n q int"})
     void anIndexOnAColumnThatIsGoneMeanwhileIsRefusedAndItsRowsCanBeDeleted(String change) {
