@@ -450,6 +450,7 @@ public final class StatementGuard extends DBManager {
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
             refuseName(tablespace, table.name);
+            refuseTwins(table, create.getAdditionalIndexes());
             refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);
         }
     }
@@ -463,6 +464,17 @@ public final class StatementGuard extends DBManager {
             throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
                     + " yet, and nothing was changed: a transaction is open on an earlier table " + table
                     + ", which was dropped; commit it or roll it back first");
+        }
+    }
+
+    /** HerdDB goes by names: the second index would replace the first, which no row is compared by. */
+    private static void refuseTwins(Table table, List<Index> indexes) {
+        Set<String> names = new HashSet<>();
+        for (Index index : indexes) {
+            if (!names.add(index.name)) {
+                throw new StatementExecutionException("there can't be two indexes " + index.name + " of table " + table.name
+                        + ", and nothing was changed: give one another name");
+            }
         }
     }
 

@@ -212,6 +212,15 @@ class KeysAndReferencesTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"INDEX i%1$s (n), INDEX i%1$s (m)", "UNIQUE KEY %1$s_unique_n (m)"})
+    void aTableWithTwoIndexesOfOneNameIsRefused(String indexes) {
+        String twice = "t" + tables++;
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0,
+                "CREATE TABLE " + twice + " (k int primary key, n int unique, m int, " + indexes.formatted(twice) + ")"));
+        assertTrue(refusal.getMessage().contains("two indexes"), refusal.getMessage());
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"ALTER TABLE %1$s DROP COLUMN n", "ALTER TABLE %1$s CHANGE n q int"})
     void anIndexOnAColumnThatIsGoneMeanwhileIsRefusedAndItsRowsCanBeDeleted(String change) {
         TranslatedQuery planned = leader.server().getManager().getPlanner().translate(
