@@ -519,7 +519,8 @@ public final class StatementGuard extends DBManager {
 
     /**
      * HerdDB takes a table for a parent that a transaction has dropped, or that another one has made. Once it is gone, each INSERT of a child
-     * would fail and keep a lock of its table, of which no checkpoint could be written any more.
+     * would fail and keep a lock of its table, of which no checkpoint could be written any more. At a parent in another tablespace it throws
+     * what it does not expect itself.
      */
     private static void refuseParents(TableSpaceManager tablespace, List<ForeignKeyDef> keys, TransactionContext transaction) {
         Transaction own = tablespace.getTransaction(transaction.transactionId);
@@ -527,7 +528,8 @@ public final class StatementGuard extends DBManager {
             Table parent = tablespace.getAllTablesForPlanner().stream()
                     .filter(table -> table.uuid.equals(key.parentTableId)).findAny().orElse(null);
             if (parent == null) {
-                continue; // HerdDB says so
+                throw new StatementExecutionException("the foreign key " + key.name + " is refused, and nothing was changed: there is no such"
+                        + " parent table in tablespace " + tablespace.getTableSpaceName());
             }
             String refused = "the foreign key " + key.name + " is refused, and nothing was changed: a transaction ";
             String open = " has not been committed; commit it or roll it back first";

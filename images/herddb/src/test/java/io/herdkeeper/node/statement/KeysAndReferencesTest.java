@@ -232,6 +232,19 @@ class KeysAndReferencesTest {
         assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
     }
 
+    @Test
+    void aForeignKeyToAnotherTablespaceIsRefusedAndTheLeaderGoesOn() throws Exception {
+        execute(0, "CREATE TABLESPACE 'other" + table + "','leader:n0','replica:n0','expectedreplicacount:1','wait:30000'");
+        execute(0, "CREATE TABLE other" + table + ".p (k int primary key)");
+        TableSpaceManager before = leader.manager("herd");
+        long open = Node.begin(leader.server(), "herd");
+        assertThrows(StatementExecutionException.class,
+                () -> execute(open, "ALTER TABLE " + table + " ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES other" + table + ".p(k)"));
+        execute(open, "UPDATE " + table + " SET n=7 WHERE k=1");
+        commit(open);
+        assertEquals(before, leader.manager("herd"), "which has not booted again");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"INDEX", "HASH INDEX", "UNIQUE INDEX"})
     void aColumnWithAnIndexIsNotDroppedAndItsRowsCanBeDeleted(String index) throws Exception {
