@@ -1,6 +1,5 @@
 package herddb.model.commands;
 
-import herddb.core.DataPage;
 import herddb.core.HerdDBInternalException;
 import herddb.index.IndexOperation;
 import herddb.index.PrimaryIndexPrefixScan;
@@ -12,11 +11,11 @@ import herddb.index.SecondaryIndexSeek;
 import herddb.model.Predicate;
 import herddb.model.Record;
 import herddb.model.RecordFunction;
-import herddb.model.RecordTooBigException;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.TableContext;
 import herddb.utils.Bytes;
+import io.herdkeeper.node.log.RowSizes;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
@@ -42,7 +41,8 @@ final class Computing {
             @Override
             public byte[] computeNewValue(Record row, StatementEvaluationContext context, TableContext table) {
                 byte[] value = orRefused(() -> values.computeNewValue(row, context, table));
-                refuseTooBig(row.key, value, context.getManager().getMaxLogicalPageSize());
+                // HerdDB looks at the size when it has locked the row's values of unique indexes, and keeps these locks for ever
+                RowSizes.refuseTooBig(row.key, value.length, context.getManager().getMaxLogicalPageSize());
                 return value;
             }
 
@@ -56,14 +56,6 @@ final class Computing {
                 return values.toString();
             }
         };
-    }
-
-    /** HerdDB looks at the size when it has locked the row's values of unique indexes, and keeps these locks for ever. */
-    private static void refuseTooBig(Bytes key, byte[] value, long most) {
-        long size = DataPage.estimateEntrySize(key, value);
-        if (size > most) {
-            throw new RecordTooBigException("the new version of record " + key + " is too big: its size is " + size + ", and may be " + most);
-        }
     }
 
     private static <T> T orRefused(Supplier<T> computing) {

@@ -13,6 +13,7 @@ import herddb.log.LogEntryFactory;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import herddb.model.RecordTooBigException;
 import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.model.UniqueIndexContraintViolationException;
@@ -334,8 +335,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     public CommitLogResult log(LogEntry edit, boolean sync) {
         Runnable taken;
         try {
+            refuseTooBig(edit);
             taken = values.take(edit, tablespace);
-        } catch (UniqueIndexContraintViolationException refusal) {
+        } catch (RecordTooBigException | UniqueIndexContraintViolationException refusal) {
             return refused(refusal);
         }
         Transaction ending = ending(edit);
@@ -364,6 +366,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             raiseTransactionIds();
         }
         return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
+    }
+
+    private void refuseTooBig(LogEntry edit) {
+        if (tablespace != null && (edit.type == LogEntryType.INSERT || edit.type == LogEntryType.UPDATE)) {
+            RowSizes.refuseTooBig(edit.key, edit.value.getLength(), tablespace.getDbmanager().getMaxLogicalPageSize());
+        }
     }
 
     /** Whether a row that an open transaction has made or changed has a value of a unique index. */

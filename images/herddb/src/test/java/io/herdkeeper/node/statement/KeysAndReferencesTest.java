@@ -8,6 +8,7 @@ import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.GetResult;
+import herddb.model.RecordTooBigException;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
@@ -444,6 +445,38 @@ class KeysAndReferencesTest {
         assertEquals(8, execute(transaction, "UPDATE " + wide + " SET k=k+10,l='q',z=3 WHERE k > 5 and (s='new' or s is null)"));
         assertEquals(8, execute(transaction, "UPDATE " + wide + " SET k=k+10,l='q' WHERE k in (SELECT k FROM " + wide + ")"));
         commit(transaction);
+    }
+
+    @Test
+    @Timeout(120)
+    void aRowWithAKeyThatNoNodeCouldReplayIsRefused() throws Exception {
+        String wide = "t" + tables++;
+        execute(0, "CREATE TABLE " + wide + " (k string primary key, s string)");
+        execute(0, "CREATE INDEX i" + wide + " ON " + wide + "(k,s)");
+        for (int length : new int[] {900_000, 900_001, 600_000, 530_000}) {
+            assertThrows(RecordTooBigException.class, () -> execute(0, "INSERT INTO " + wide + "(k,s) VALUES(?,'')", "x".repeat(length)));
+        }
+        for (int i = 0; i < 40; i++) {
+            execute(0, "INSERT INTO " + wide + "(k,s) VALUES(?,'')", i + "x".repeat(new int[] {10, 125_000, 520_000}[i % 3]));
+        }
+        String half = "y".repeat(100_000);
+        execute(0, "INSERT INTO " + wide + "(k,s) VALUES(?,?)", half, "y".repeat(800_000));
+        assertThrows(RecordTooBigException.class, () -> execute(0, "UPDATE " + wide + " SET s=? WHERE k=?", "y".repeat(900_000), half));
+        assertThrows(RecordTooBigException.class,
+                () -> execute(0, "UPSERT INTO " + wide + "(k,s) VALUES(?,?)", half, "y".repeat(900_000)));
+        bootAgain();
+        assertEquals(41, execute(0, "DELETE FROM " + wide));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"INSERT INTO %s(k,s) VALUES(1,?)", "UPDATE %s SET s=? WHERE k=0", "UPSERT INTO %s(k,s) VALUES(0,?)"})
+    void aRowWithAValueThatFillsAPageOfAnIndexIsRefusedAndTheLeaderGoesOn(String statement) {
+        String wide = "t" + tables++;
+        execute(0, "CREATE TABLE " + wide + " (k int primary key, s string)");
+        execute(0, "CREATE INDEX i" + wide + " ON " + wide + "(s)");
+        execute(0, "INSERT INTO " + wide + "(k,s) VALUES(0,'')");
+        assertThrows(RecordTooBigException.class, () -> execute(0, statement.formatted(wide), "x".repeat((1 << 20) - 200)));
+        assertEquals(1, execute(0, "DELETE FROM " + wide));
     }
 
     @Test
