@@ -64,6 +64,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.function.Supplier;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
@@ -77,6 +78,7 @@ public final class StatementGuard extends DBManager {
 
     /** A statement that waits for a row holds the tablespace, and everybody waits behind a TRUNCATE that waits for it. */
     private static final long TRUNCATE_WAITS_SECONDS = 5;
+    private static final int DEFINITION_BYTES = 1 << 20;
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
@@ -441,14 +443,20 @@ public final class StatementGuard extends DBManager {
         if (statement instanceof TruncateTableStatement truncate) {
             refuseTruncate(tablespace, truncate.getTable());
         } else if (statement instanceof CreateIndexStatement index) {
+            refuseUnwritable(index.getIndexDefinition()::serialize);
             refuseIndex(tablespace, index.getIndexDefinition(), transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
             refuseRename(tablespace, alter, transaction);
         } else if (statement instanceof AlterTableStatement alter) {
+            AbstractTableManager altered = tablespace.getTableManager(alter.getTable());
+            if (altered != null) {
+                refuseUnwritable(() -> altered.getTable().applyAlterTable(alter).serialize());
+            }
             refuseLostColumns(tablespace, alter, transaction);
             refuseParents(tablespace, alter.getAddForeignKeys(), transaction);
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
+            refuseUnwritable(table::serialize);
             refuseName(tablespace, table.name);
             refuseTwins(table, create.getAdditionalIndexes());
             refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);
@@ -464,6 +472,22 @@ public final class StatementGuard extends DBManager {
             throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
                     + " yet, and nothing was changed: a transaction is open on an earlier table " + table
                     + ", which was dropped; commit it or roll it back first");
+        }
+    }
+
+    /** HerdDB throws at a name of more than 64 KiB, and BookKeeper takes no entry of some megabytes: both would end the log. */
+    private static void refuseUnwritable(Supplier<byte[]> definition) {
+        int size;
+        try {
+            size = definition.get().length;
+        } catch (IllegalArgumentException expected) {
+            return; // HerdDB says so
+        } catch (RuntimeException error) {
+            throw new StatementExecutionException("the definition can't be written, and nothing was changed: " + LogFailures.rootOf(error), error);
+        }
+        if (size > DEFINITION_BYTES) {
+            throw new StatementExecutionException("the definition would have " + size + " bytes, and may have " + DEFINITION_BYTES
+                    + ": nothing was changed");
         }
     }
 

@@ -247,6 +247,21 @@ class KeysAndReferencesTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"CREATE TABLE %2$s (k int primary key)", "CREATE TABLE made%1$s (k int primary key, %2$s int)",
+        "CREATE INDEX %2$s ON %1$s(n)", "ALTER TABLE %1$s ADD COLUMN %2$s int", "ALTER TABLE %1$s ADD COLUMN s string DEFAULT '%3$s'"})
+    void aDefinitionThatCanNotBeWrittenIsRefusedAndTheLeaderGoesOn(String statement) {
+        TableSpaceManager before = leader.manager("herd");
+        long open = Node.begin(leader.server(), "herd");
+        for (long transaction : new long[] {0, open}) {
+            assertThrows(StatementExecutionException.class,
+                    () -> execute(transaction, statement.formatted(table, "x".repeat(70_000), "x".repeat(6_000_000))));
+        }
+        execute(open, "UPDATE " + table + " SET n=7 WHERE k=1");
+        commit(open);
+        assertEquals(before, leader.manager("herd"), "which has not booted again");
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"INDEX", "HASH INDEX", "UNIQUE INDEX"})
     void aColumnWithAnIndexIsNotDroppedAndItsRowsCanBeDeleted(String index) throws Exception {
         execute(0, "CREATE " + index + " i" + table + " ON " + table + "(n)");
