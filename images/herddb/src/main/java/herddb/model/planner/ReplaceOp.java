@@ -269,17 +269,30 @@ public final class ReplaceOp implements PlannerOp {
         for (Change change : manager.collectChildrenTables(table) == null ? List.<Change>of() : changes) {
             // HerdDB refuses it where other rows refer to the row. The DELETE would delete these, or change them.
             DMLStatement same = new UpdateStatement(tablespace, tableName, change.before, new Unchanged(change.before, table));
-            last = last.thenCompose(before -> manager.executeStatementAsync(same, context, transaction).thenApply(done -> before));
+            last = last.thenCompose(before -> step(same, manager, transaction, context).thenApply(done -> before));
         }
         for (Change change : changes) {
             DMLStatement delete = new DeleteStatement(tablespace, tableName, change.before.key, new Unchanged(change.before, table));
             DMLStatement insert = new InsertStatement(tablespace, tableName, change.after).setReturnValues(returnValues);
             Map<Value, Bytes> values = given.getOrDefault(change.after.key, Map.of());
-            last = last.thenCompose(before -> manager.executeStatementAsync(delete, context, transaction).thenApply(done -> added(before, done)))
-                    .thenCompose(before -> inserted(() -> manager.executeStatementAsync(insert, context, transaction), values, manager,
-                            transaction).thenApply(done -> added(before, done)));
+            last = last.thenCompose(before -> step(delete, manager, transaction, context).thenApply(done -> added(before, done)))
+                    .thenCompose(before -> inserted(() -> step(insert, manager, transaction, context), values, manager, transaction)
+                            .thenApply(done -> added(before, done)));
         }
         return last.thenApply(done -> done);
+    }
+
+    /** HerdDB answers what it expects. If it throws, it keeps a lock of the table, for which the next checkpoint would wait for ever. */
+    private static CompletableFuture<StatementExecutionResult> step(
+            DMLStatement statement, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
+        try {
+            return manager.executeStatementAsync(statement, context, transaction);
+        } catch (RuntimeException | Error error) {
+            if (!manager.isClosed() && manager.getLog() instanceof NodeCommitLog log) {
+                log.end(error);
+            }
+            throw error;
+        }
     }
 
     /**

@@ -13,11 +13,13 @@ import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import java.lang.reflect.Field;
 import java.sql.Timestamp;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -390,6 +392,26 @@ class KeysAndReferencesTest {
         assertEquals(2, execute(0, "UPDATE " + child + " SET k=11 WHERE k=10"));
         assertEquals(List.of("11=1"), rows(child));
         assertEquals(List.of(), leader.manager("herd").getTransactions());
+    }
+
+    @Test
+    void anUpdateOfAKeyAtWhichHerdDbThrowsHoldsUpNothing() throws Exception {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k))");
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(10,1)");
+        TableSpaceManager before = leader.manager("herd");
+        Field known = TableSpaceManager.class.getDeclaredField("tables");
+        known.setAccessible(true);
+        ((Map<?, ?>) known.get(before)).remove(table); // nobody expects this
+        HerdInternals.renewReferences(before);
+        assertThrows(RuntimeException.class, () -> execute(0, "UPDATE " + child + " SET k=11 WHERE k=10"));
+        Await.until("the tablespace leads again", LIMIT, () -> {
+            TableSpaceManager again = leader.manager("herd");
+            return again != null && again != before && again.isLeader() && !again.isFailed() && !again.isClosed();
+        });
+        leader.manager("herd").checkpoint(false, false, false);
+        assertEquals(2, execute(0, "UPDATE " + child + " SET k=11 WHERE k=10"));
+        assertEquals(List.of("11=1"), rows(child));
     }
 
     @ParameterizedTest
