@@ -147,3 +147,17 @@ def test_an_error_that_nobody_expected_ends_the_read_and_no_thread():
     assert found is not None
     assert found.answer == Unknown("RuntimeError: something that nobody expected")
     assert begun(reads, "b", Pages(3))[0] is None
+
+
+def test_an_error_of_who_is_told_of_the_end_ends_no_thread():
+    def fails(_):
+        raise RuntimeError("something that nobody expected")
+
+    reads = PagedReads(wait_seconds=0.0)
+    told = Woken()
+    for number in range(THREADS):
+        reads.ask(str(number), ASKED, lambda: Pages(1), fails)
+        reads.ask(str(number), ASKED, lambda: Pages(1), told)
+    _, woken = begun(reads, "later", Pages(3))
+    assert told.wait(PATIENCE_SECONDS)
+    assert woken.wait(PATIENCE_SECONDS)

@@ -186,4 +186,7 @@ class PagedReads:
             self._ended[running.place] = _Ended(running.question, answer, running.began, self._now())
             self._changed.notify_all()
         for wake in running.wakes:
-            wake(None)
+            try:
+                wake(None)
+            except Exception:  # the others wait, too
+                logger.exception("the end of a read could not be told", place=running.place)
