@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from situations import quickstart, with_status
@@ -13,7 +14,9 @@ from test_plan_drain_pause import SCAN, seen, told
 from herdkeeper.bookkeeper.observe.ledgers import LedgerScans, ScanRequest
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgerScan
-from herdkeeper.clients.paged_reads import LONGEST_USE_SECONDS, PagedReads
+from herdkeeper.clients import paged_reads
+from herdkeeper.clients.paged_reads import FORGOTTEN_SECONDS, LONGEST_USE_SECONDS, PagedReads
+from herdkeeper.clients.zookeeper import Znodes
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared.unknown import Unknown
 
@@ -138,6 +141,18 @@ def test_while_another_scan_runs_a_drain_waits_by_the_last_one():
     assert isinstance(found, LedgerScan)
     assert (found.age_seconds, found.to_act_by) == (600.0, False)
     assert scans.reads.begun == 2
+
+
+def test_a_scan_that_an_ensemble_answers_too_slowly_is_told_once_the_last_one_is_old(monkeypatch):
+    monkeypatch.setattr(paged_reads, "PAGE_SECONDS", -1.0)
+    scans = replace(scanned(SCAN, 2.0), znodes=lambda: Znodes("zk:2181", Mock(usable=True, client=Mock(client_id=None))))
+    scans.reads.clock.seconds += 60.0
+    for _ in range(4):
+        assert isinstance(scans.recent(ASKED, needed=True), LedgerScan)
+        scans.reads._read(scans.reads._next())
+        scans.reads.clock.seconds += FORGOTTEN_SECONDS / 3
+    why = "ZooKeeper at zk:2181, /ledgers/LAYOUT: TimeoutError this observation took too long: the servers answer too slowly"
+    assert scans.recent(ASKED, needed=True) == BeingScanned.after(f"0 of 0; {why}")
 
 
 def test_a_drain_waits_for_a_scan_and_is_looked_at_again_at_its_end():

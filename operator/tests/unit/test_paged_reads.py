@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from herdkeeper.clients import paged_reads as module
-from herdkeeper.clients.paged_reads import THREADS, PagedReads, Question
+from herdkeeper.clients.paged_reads import FORGOTTEN_SECONDS, THREADS, PagedReads, Question
 from herdkeeper.clients.zookeeper import EnsembleError
 from herdkeeper.shared.unknown import Unknown
 
@@ -161,3 +161,33 @@ def test_an_error_of_who_is_told_of_the_end_ends_no_thread():
     _, woken = begun(reads, "later", Pages(3))
     assert told.wait(PATIENCE_SECONDS)
     assert woken.wait(PATIENCE_SECONDS)
+
+
+def test_an_old_answer_is_dropped_so_that_those_of_deleted_clusters_take_no_memory():
+    seconds = [0.0]
+    reads = PagedReads(lambda: seconds[0], wait_seconds=PATIENCE_SECONDS)
+    begun(reads, "deleted", Pages(1))
+    seconds[0] += FORGOTTEN_SECONDS + 1.0
+    begun(reads, "another", Pages(1))
+    assert reads.last("deleted") is None
+    assert reads.last("another") is not None
+
+
+def test_a_read_whose_pages_are_slow_delays_another_one_by_one_of_them():
+    class ByHand(PagedReads):
+        def _have_it_read(self):
+            """The test is the thread."""
+
+    def takes(page_seconds):
+        def on_page(_):
+            seconds[0] += page_seconds
+
+        return on_page
+
+    seconds = [0.0]
+    reads = ByHand(lambda: seconds[0], wait_seconds=0.0)
+    begun(reads, "slow", Pages(1_000_000_000, takes(59.0)))
+    begun(reads, "other", Pages(10, takes(0.1)))
+    while reads.last("other") is None:
+        reads._read(reads._next())
+    assert seconds[0] == pytest.approx(60.0)

@@ -1,7 +1,8 @@
 """Long reads, page by page, beside the reconciles that ask for them.
 
-A few threads take the pages of all reads in turn. So no reconcile waits for a long read, and no long read for another one. A page that
-failed is read again: the pages before it count, also after the loss of a session.
+A few threads read the pages of all reads. So no reconcile waits for a long read. Next comes the read that has held a thread for the
+shortest time: a slow ensemble delays another one's read by a page, not by a page for each of its pages. A page that failed is read again:
+the pages before it count, also after the loss of a session.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PAGE_SECONDS = 60.0
 AGAIN_SECONDS = 5.0
 """After this time a page that failed is read again."""
 FORGOTTEN_SECONDS = 900.0
-"""A read that nobody asked for since then is given up: its cluster is probably gone."""
+"""A read that nobody asked for since then is given up, and an answer so old is dropped: the cluster is probably gone."""
 LONGEST_USE_SECONDS = 60.0
 """How old an answer may be that is acted by."""
 
@@ -71,6 +72,7 @@ class _Running:
     began: float
     asked_at: float
     due: float
+    held_seconds: float = 0.0
     at_work: bool = False
     trouble: str = ""
     wakes: set[Wake] = field(default_factory=set)
@@ -151,24 +153,25 @@ class PagedReads:
             self._read(running)
 
     def _next(self) -> _Running | None:
-        """Returns the read whose last page is the longest ago, once it is due. None if there is none for this thread: it ends."""
+        """Returns the due read that has held a thread for the shortest time. None if there is none for this thread: it ends."""
         with self._changed:
             while True:
                 now = self._now()
                 for place in [place for place, each in self._running.items() if now - each.asked_at > FORGOTTEN_SECONDS]:
                     del self._running[place]
+                self._ended = {place: each for place, each in self._ended.items() if now - each.ended <= FORGOTTEN_SECONDS}
                 waiting = [each for each in self._running.values() if not each.at_work]
                 if not waiting:
                     self._threads -= 1
                     return None
-                first = min(waiting, key=lambda each: each.due)
-                if first.due <= now:
+                if due := [each for each in waiting if each.due <= now]:
+                    first = min(due, key=lambda each: each.held_seconds)
                     first.at_work = True
                     return first
-                self._changed.wait(first.due - now)
+                self._changed.wait(min(each.due for each in waiting) - now)
 
     def _read(self, running: _Running) -> None:
-        answer, trouble = None, ""
+        answer, trouble, began = None, "", self._now()
         try:
             with look(PAGE_SECONDS):
                 answer = running.read.read_page()
@@ -179,6 +182,7 @@ class PagedReads:
             answer = Unknown(f"{type(error).__name__}: {error}")
         with self._changed:
             running.at_work, running.trouble = False, trouble
+            running.held_seconds += self._now() - began
             running.due = self._now() + (AGAIN_SECONDS if trouble else 0.0)
             if answer is None or self._running.get(running.place) is not running:
                 return
