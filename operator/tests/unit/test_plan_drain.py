@@ -241,3 +241,11 @@ def test_a_round_that_is_tried_again_tells_no_failure_of_the_deleted_job(control
     found = {("ConfigMap", job): {"metadata": {"name": job}}, ("Job", job): {"metadata": {"name": job, "uid": "this"}}, ("Pod", "p"): pod}
     objects = Objects({of: {"kind": of[0], **item} for of, item in found.items()})
     assert rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1) == (Round(1, JobState.RUNNING, why),)
+
+
+def test_a_job_that_a_cancelled_drain_left_behind_does_not_stand_for_the_record_of_the_next_one() -> None:
+    """The operator died after it had deleted the record, and the drain was asked for again."""
+    job = "bk-bookie-1-drain-1"
+    done = {"kind": "Job", "metadata": {"name": job}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    rounds = rounds_of(BookKeeperNames(ObjectKey("n", "bk")), Objects({("Job", job): done}), 1)
+    assert next_step(replace(READ_ONLY, rounds=rounds), HEALTHY) == Record(2, (CLOSED, WRITTEN))

@@ -84,15 +84,15 @@ def why_too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | Non
 
 
 def rounds_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Round, ...]:
-    """Returns the rounds of a bookie's drain, by their records, the first one first."""
+    """Returns the rounds of a bookie's drain, the first one first."""
     return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in _numbers(named, objects, number))
 
 
 def _numbers(named: BookKeeperNames, objects: Objects, number: int) -> list[int]:
-    """Returns the numbers of the rounds, ascending."""
+    """Returns the numbers of the rounds, ascending. A Job counts that a cancelled drain left without its record: it moves no later one."""
     prefix = named.drain_round(number, 0).removesuffix("0")
-    records = (item["metadata"]["name"] for item in objects.of_kind("ConfigMap"))
-    found = (name.removeprefix(prefix) for name in records if name.startswith(prefix))
+    made = (item["metadata"]["name"] for kind in ("ConfigMap", "Job") for item in objects.of_kind(kind))
+    found = {name.removeprefix(prefix) for name in made if name.startswith(prefix)}
     return sorted(int(text) for text in found if text.isdigit())
 
 
