@@ -68,6 +68,10 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
             ({"limits": {"cpu": "499m"}}, "cpu is 500m, more than the limit of 499m: raise limits.cpu, or lower cpu"),
             ({"limits": {"memory": "2Gi"}}, "limits has memory: give cpu, ephemeral-storage,"),
             ({"limits": {"cpus": "2"}}, "limits has cpus: give cpu, ephemeral-storage,"),
+            (
+                {"limits": {"cpu": "500m", "example.com/nic": "500m"}},
+                "limits has 500m of example.com/nic: only cpu has thousandths; give a whole number",
+            ),
             ({"limits": {"cpu": "two"}}, "two is no amount: give a whole number"),
             *(
                 ({"limits": {name: "1"}}, f"limits has {name}: give cpu, ephemeral-storage,")

@@ -391,6 +391,7 @@ _LIMITED = (
     "name in ['cpu', 'ephemeral-storage'] || name.matches('^hugepages-[1-9][0-9]*(Ki|Mi|Gi)$') || "
     f"name.matches('^{_DOMAIN}{_NAME}$') && !name.contains('kubernetes.io/') && !name.startsWith('requests.')"
 )
+_WHOLE = "name == 'cpu' || !self.limits[name].endsWith('m')"
 LIMIT_RULES: list[JsonValue] = [
     {
         "rule": f"!has(self.limits) || self.limits.all(name, {_LIMITED})",
@@ -399,6 +400,14 @@ LIMIT_RULES: list[JsonValue] = [
             "limits has %s: give cpu, ephemeral-storage, hugepages-<size> or the name of a device, e.g. example.com/gpu; memory is limited "
             "by `memory`",
             f"self.limits.filter(name, !({_LIMITED}))[0]",
+        ),
+    },
+    {
+        "rule": f"!has(self.limits) || self.limits.all(name, {_WHOLE})",
+        "message": "limits has thousandths of something else than cpu: give a whole number",
+        "messageExpression": formatted(
+            "limits has %s of %s: only cpu has thousandths; give a whole number",
+            *(text.replace("NAME", f"self.limits.filter(name, !({_WHOLE}))[0]") for text in ("self.limits[NAME]", "NAME")),
         ),
     },
     _at_most("cpu", "limits/cpu", "cpu", "raise limits.cpu, or lower cpu"),
