@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubernetes.dynamic.exceptions import ForbiddenError
 from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.engine.result import Outcome
@@ -118,3 +119,15 @@ def test_a_cluster_goes_on_where_it_was_paused(stage: Stage, value: str | None) 
 
 def test_a_resource_that_is_gone_is_no_error(stage: Stage) -> None:
     assert stage.reconcile("ZooKeeperCluster", "never-was").outcome is Outcome.GONE
+
+
+def test_a_pod_that_kubernetes_does_not_admit_is_told_with_where_the_cause_is(stage: Stage) -> None:
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "pods": {"priorityClassName": "none-such"}})
+    stage.settle("ZooKeeperCluster", "zk")
+    template = stage.found("StatefulSet", "zk-zookeeper")["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], "name": "zk-zookeeper-0"}}
+    with pytest.raises(ForbiddenError, match="no PriorityClass with name none-such was found"):
+        stage.of("Pod").create(body=pod, namespace=stage.namespace)
+    assert stage.condition("ZooKeeperCluster", "zk") == ("False", "MembersNotReady")
+    (ready,) = [each for each in stage.found("ZooKeeperCluster", "zk")["status"]["conditions"] if each["type"] == "Ready"]
+    assert "zk-zookeeper-0: no pod, see its controller's events" in ready["message"]

@@ -261,7 +261,7 @@ def last_read(membership):
     ("situation", "serving", "marks", "reason", "said"),
     [
         ("all serve", [0, 1, 2], ("true", "true", "true"), Reason.READY, "3 members serve"),
-        ("one is away", [0, 2], ("true", "true", "true"), Reason.MEMBERS_NOT_READY, "2 of 3 members are Ready (zk-zookeeper-1: no pod)"),
+        ("one is away", [0, 2], ("true", "true", "true"), Reason.MEMBERS_NOT_READY, "2 of 3 members are Ready (zk-zookeeper-1: no pod, "),
         ("two are away", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "1 of 3 voters serve and 2 are needed"),
         ("two are away, with data", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "They serve again once a majority runs"),
         ("one of them is empty", [0], ("true", "false", "true"), Reason.QUORUM_LOST, "They serve again once a majority runs"),
@@ -300,7 +300,10 @@ def test_voters_that_a_person_added_count_in_a_quorum():
     voters = first_membership(CLUSTER, (0, 1, 2, 7))
     serving = objects(member_claims("true", "true", "true"), pods([*MEMBERS[:2], "zk-zookeeper-7"]))
     health = summarize_zookeeper(Ensemble(FOUNDED, serving, {0: "leader", 1: "follower"}, membership=voters)).health
-    assert (health.reason, health.message) == (Reason.MEMBERS_NOT_READY, "2 of 3 members are Ready (zk-zookeeper-2: no pod)")
+    assert (health.reason, health.message) == (
+        Reason.MEMBERS_NOT_READY,
+        "2 of 3 members are Ready (zk-zookeeper-2: no pod, see its controller's events)",
+    )
 
 
 def test_volumes_of_voters_that_a_person_added_are_not_called_empty():

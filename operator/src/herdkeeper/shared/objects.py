@@ -228,7 +228,7 @@ def stopping(pod: Json | None) -> Stopping | None:
 def pod_trouble(pod: Json | None) -> str:
     """Returns why a pod is not Ready, as a phrase."""
     if pod is None:
-        return "no pod"
+        return "no pod, see its controller's events"
     if pod["metadata"].get("deletionTimestamp"):
         return "stopping"
     status = pod.get("status", {})

@@ -68,7 +68,7 @@ def observe_run(objects: Objects, job_name: str, owner_uid: str) -> Run:
             )
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
         return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"}, job)
-    trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
+    trouble = pod_trouble(pods[-1] if pods else None)
     return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"}, job)
 
 
