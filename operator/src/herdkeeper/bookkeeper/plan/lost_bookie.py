@@ -19,7 +19,7 @@ from herdkeeper.bookkeeper.drain.plan import close_orders
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, why_unread
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
-from herdkeeper.planning.actions import Action, CloseLedger, Delete, RemoveCookie, StartBookieAudit, Wait
+from herdkeeper.planning.actions import Action, CloseLedger, RemoveCookie, StartBookieAudit, Wait, deletions
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -147,9 +147,8 @@ def _remove(fleet: BookieFleet, lost: LostBookie) -> Step:
     """Remove the pod, then the cookies."""
     named = fleet.named
     stateful_set = fleet.objects.get("StatefulSet", named.stateful_set(lost.number))
-    if stateful_set is not None and not stateful_set["metadata"].get("deletionTimestamp"):
-        meta = stateful_set["metadata"]
-        return Delete("apps/v1", "StatefulSet", meta["name"], meta["uid"], Reason.BOOKIE_RETIRED)
+    if going := deletions((stateful_set,), Reason.BOOKIE_RETIRED):
+        return going[0]
     if stateful_set is not None or fleet.objects.get("Pod", named.pod(lost.number)) is not None or lost.going:
         return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired once its pod and its claims are gone")
     if cookies := [bookie_id for bookie_id in lost.ids if bookie_id in fleet.known_metadata.cookies]:

@@ -6,7 +6,7 @@ from herdkeeper.api import Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.planning.actions import Delete, Plan
+from herdkeeper.planning.actions import Delete, Plan, deletions
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
@@ -28,7 +28,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     archive, key = tablespace.spec.log.archive, tablespace.key
     name = TablespaceNames(key).archive
     if archive is None:
-        return Plan(_removed(seen.objects.get("Deployment", name)))
+        return Plan(deletions((seen.objects.get("Deployment", name),), Reason.REMOVED))
     look = max(LOOK_SECONDS, float(archive.every_seconds))
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None or f"Deployment {name}" in seen.taken:
         return Plan(requeue_after_seconds=look)
@@ -45,10 +45,4 @@ def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete
         return ()
     wanted, given = encrypts(destination), tuple(live["spec"]["template"]["spec"]["containers"][0]["args"])
     as_asked = any(given[begin : begin + len(wanted)] == wanted for begin in range(len(given)))
-    return () if as_asked else _removed(live)
-
-
-def _removed(live: Json | None) -> tuple[Delete, ...]:
-    if live is None or live["metadata"].get("deletionTimestamp"):
-        return ()
-    return (Delete("apps/v1", "Deployment", live["metadata"]["name"], live["metadata"]["uid"], Reason.REMOVED),)
+    return () if as_asked else deletions((live,), Reason.REMOVED)
