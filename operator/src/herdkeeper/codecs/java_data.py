@@ -55,10 +55,10 @@ class JavaDataReader:
 
     __slots__ = ("_data", "_end", "position")
 
-    def __init__(self, data: bytes, position: int = 0) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
         self._end = len(data)
-        self.position = position
+        self.position = 0
 
     @property
     def remaining(self) -> int:

@@ -28,11 +28,11 @@ class Published:
     failure: str = ""
 
 
-def publish_history(whole: WholeLog, folder: StoredPath, now_millis: int, most: int = MOST_CHECKPOINTS) -> Published:
+def publish_history(whole: WholeLog, folder: StoredPath, now_millis: int) -> Published:
     """Renders a tablespace's history and replaces its report. Never raises: a report must not fail a checkpoint."""
     path = report_path(folder)
     try:
-        history = checkpoint_history(whole.identity, read_listing(folder, whole.identity, most), _window(whole, folder))
+        history = checkpoint_history(whole.identity, read_listing(folder, whole.identity, MOST_CHECKPOINTS), _window(whole, folder))
         replace_file(path, render_history(history, now_millis).encode())
     except Exception as error:
         # Whatever the error, the checkpoint is committed.
