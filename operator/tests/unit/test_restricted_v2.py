@@ -175,5 +175,5 @@ def test_an_api_server_that_does_not_list_its_groups_is_asked_again(monkeypatch:
             raise answer
         return bool(answer)
 
-    assert main.answered(ask) is True
+    assert main.once_answered(ask) is True
     assert pauses == [main.AGAIN_SECONDS]

@@ -48,13 +48,13 @@ def test_an_api_server_that_does_not_answer_is_asked_again(pauses: list[float]) 
             raise errors.pop(0)
         return client
 
-    assert main.answering(connect) is client
+    assert main.once_served(connect) is client
     assert pauses == [main.AGAIN_SECONDS] * 2
 
 
 def test_an_api_server_that_has_just_started_is_waited_for_until_it_serves_our_kinds(pauses: list[float]) -> None:
     discovery = Discovery(ResourceNotFoundError("No matches found"))
-    main.answering(lambda: SimpleNamespace(resources=discovery))
+    main.once_served(lambda: SimpleNamespace(resources=discovery))
     assert (discovery.asked, len(pauses)) == ([kind.KIND for kind in KINDS], 1)
 
 

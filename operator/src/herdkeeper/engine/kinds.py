@@ -71,8 +71,8 @@ class Steps:
     """How one kind is reconciled. Each function takes the resource and what was observed of it.
 
     `summarize` also takes the status fields that the plan decides. `plan_deletion` also takes the seconds that the deletion has waited for
-    a silent backend; it is None for kinds without data of their own. `observe_ledgers` adds what a plan needs rarely. `show` sets the
-    kind's own gauges; it also takes the fields of the new status. `forget` removes what is shown of a resource that is gone.
+    a silent backend; it is None for kinds without data of their own. `observe_ledgers` adds what a plan needs rarely. `show_gauges`
+    sets the kind's own gauges; it also takes the fields of the new status. `remove_gauges` removes those of a resource that is gone.
     """
 
     observe: Callable[[Any, ClusterReader], Any]
@@ -81,8 +81,8 @@ class Steps:
     summarize: Callable[[Any, Any, Mapping[str, Any]], Summary]
     plan_deletion: Callable[[Any, Any, float], Plan] | None = None
     observe_ledgers: Callable[[Any, ClusterReader], Any] | None = None
-    show: Callable[[Any, Any, Mapping[str, Any]], None] = lambda *_: None
-    forget: Callable[[ObjectKey], None] = lambda _: None
+    show_gauges: Callable[[Any, Any, Mapping[str, Any]], None] = lambda *_: None
+    remove_gauges: Callable[[ObjectKey], None] = lambda _: None
 
 
 def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
@@ -109,8 +109,8 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda _, fleet, __: summarize_bookkeeper(fleet),
             lambda _, fleet, waited: plan_bookkeeper_deletion(fleet, waited),
             observe_ledgers,
-            show=lambda cluster, *_: LAST_AUDITS.show_cluster(cluster),
-            forget=LAST_AUDITS.forget,
+            show_gauges=lambda cluster, *_: LAST_AUDITS.show_cluster(cluster),
+            remove_gauges=LAST_AUDITS.forget,
         ),
         HerdDBCluster.KIND: Steps(
             observe_herddb,
@@ -125,8 +125,8 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda tablespace, seen: plan_tablespace(tablespace, seen, spark, driver_role),
             lambda tablespace, seen, _: summarize_tablespace(tablespace, seen),
             plan_tablespace_deletion,
-            show=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
-            forget=forget_log,
+            show_gauges=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
+            remove_gauges=forget_log,
         ),
         Checkpoint.KIND: Steps(
             observe_checkpoint,
@@ -140,15 +140,15 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda schedule, _: schedule_refusals(schedule),
             lambda _, series: plan_scheduled_checkpoint(series, spark),
             lambda _, series, decided: summarize_scheduled_checkpoint(series, decided),
-            show=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
-            forget=forget_drill,
+            show_gauges=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
+            remove_gauges=forget_drill,
         ),
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: audit_refusals(audit),
             lambda _, seen: plan_audit(seen, spark, driver_role),
             lambda _, seen, __: summarize_audit(seen),
-            show=_show_audit,
+            show_gauges=_show_audit,
         ),
         ScheduledReplicationAudit.KIND: Steps(
             observe_schedule,

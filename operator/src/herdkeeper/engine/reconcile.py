@@ -92,7 +92,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         return _gone(Key.of(resource), steps)  # Kubernetes deletes what it owns; objects without an owner stay
     seen = steps.observe(resource, clients.reader)
     if not deleting and (refusals := steps.refusals(resource, seen)):
-        steps.show(resource, seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
+        steps.show_gauges(resource, seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
         return _refuse(resource, refusals, clients)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:
@@ -103,7 +103,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         plan = _shown(plan)
     summary = steps.summarize(resource, seen, plan.decided_fields)
     summary = replace(summary, fields={**summary.fields, **plan.decided_fields})
-    steps.show(resource, seen, summary.fields)
+    steps.show_gauges(resource, seen, summary.fields)
     failed = execute(resource, plan, clients)
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(Key.of(resource), steps)
@@ -191,7 +191,7 @@ def _gone(key: Key, steps: Steps) -> Result:
         READY_GAUGE.remove(key.kind, key.namespace, key.name)
     CONDITIONS.show(key.kind, key.namespace, key.name, ())
     show_figures(key.kind, key.namespace, key.name, {})
-    steps.forget(key.object_key)
+    steps.remove_gauges(key.object_key)
     return Result(Outcome.GONE)
 
 

@@ -77,8 +77,8 @@ def run(settings: Settings) -> None:
     health.start()
     for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
         signal.signal(number, lambda *_: sys.exit(0))
-    dynamic = answering(kubernetes_client)
-    assigned = answered(partial(assigned_ids, dynamic.client, settings))
+    dynamic = once_served(kubernetes_client)
+    assigned = once_answered(partial(assigned_ids, dynamic.client, settings))
     reached.set()
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
@@ -108,7 +108,7 @@ def run(settings: Settings) -> None:
         ),
     )
     watched = kubernetes.over(kubernetes.watched(cache))
-    streams = NodeStreams(queues.hurry, partial(_look_around, queues, references), reader.liveness, partial(open_stream, watched))
+    streams = NodeStreams(queues.hurry, partial(_queue_affected, queues, references), reader.liveness, partial(open_stream, watched))
     events = WatchEvents(queues, cache, streams, references, reader.deleted)
     check = CacheCheck(settings, live, cache, events.event)
     troubles += [each.trouble for each in (*controllers, check)]
@@ -134,7 +134,7 @@ def _namespace(key: Key) -> str:
     return key.namespace
 
 
-def _look_around(queues: Queues, references: References, key: Key) -> None:
+def _queue_affected(queues: Queues, references: References, key: Key) -> None:
     for touched in references.affected_by(key):
         queues.changed(touched)
 
@@ -144,7 +144,7 @@ def _start(controllers: Iterable[Workers]) -> None:
         each.start()
 
 
-def answering(connect: Callable[[], DynamicClient]) -> DynamicClient:
+def once_served(connect: Callable[[], DynamicClient]) -> DynamicClient:
     """What `connect` makes, once the API server serves our kinds. A process that ended instead would be started again later and later, and
     come back long after the API server."""
 
@@ -154,10 +154,10 @@ def answering(connect: Callable[[], DynamicClient]) -> DynamicClient:
             dynamic.resources.get(api_version=API_VERSION, kind=kind.KIND)
         return dynamic
 
-    return answered(connected)
+    return once_answered(connected)
 
 
-def answered(ask: Callable[[], Answer]) -> Answer:
+def once_answered(ask: Callable[[], Answer]) -> Answer:
     """What `ask` returns, once the API server answers it."""
     while True:
         try:
