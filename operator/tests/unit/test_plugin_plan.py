@@ -295,6 +295,8 @@ def test_a_change_that_a_policy_lets_its_author_make_and_not_revert_is_not_shown
         ("a: [", "it is not YAML"),
         ("kind: Pod\n", "it has no resource of herdkeeper.io; name a file with one"),
         ("kind: Tablespace\n", "a Tablespace has no metadata.name; name it"),
+        ("kind: Tablespace\nmetadata: flights\n", "metadata of a Tablespace is no mapping; give it fields"),
+        ("kind: Tablespace\nmetadata: {name: flights}\nspec: [a]\n", "spec of a Tablespace is no mapping; give it fields"),
     ],
 )
 def test_a_file_that_can_not_be_taken_is_named_with_the_reason(tmp_path: Path, text: str | None, message: str) -> None:

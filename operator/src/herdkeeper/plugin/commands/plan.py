@@ -221,6 +221,9 @@ def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
     if not found:
         raise BadInputError(f"--filename {filename}: it has no resource of herdkeeper.io; name a file with one")
     for kind, item in found:
+        for part in ("metadata", "spec"):
+            if not isinstance(item.get(part) or {}, dict):
+                raise BadInputError(f"--filename {filename}: {part} of a {kind.name} is no mapping; give it fields")
         if not (item.get("metadata") or {}).get("name"):
             raise BadInputError(f"--filename {filename}: a {kind.name} has no metadata.name; name it")
         yield kind, item
