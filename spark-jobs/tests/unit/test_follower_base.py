@@ -233,9 +233,18 @@ def test_a_follower_is_not_blamed_for_other_rows_than_those_of_one_that_nobody_h
     with pytest.raises(InvariantViolated, match=r"the follower .* has 2 rows.*it is unknown which of the two is wrong"):
         job.run("another", target=TargetRequest(verify_against=job.addresses[1], token=TOKEN))
     assert [path.name for path in manifests(job.destination)] == [Path(first.manifest).name]
-    job.source.digests["t"] = digest_of_rows(ROWS[:1])
-    with pytest.raises(FollowerDiffers, match="has 1 rows"):  # it contradicts its own rows and the log behind them
-        job.run("itself", target=TargetRequest(verify_against=job.addresses[0], token=TOKEN))
+    assert len(list(job.folder.glob("data/*"))) == 1, "a run that commits nothing leaves no files"
+
+
+def test_a_follower_that_was_made_anew_is_not_blamed_for_other_rows_than_those_of_its_former_copy(job: Job) -> None:
+    job.source.digests["t"] = digest_of_rows(ROWS)
+    first = job.run(follower=FollowerSource(job.addresses[0], TOKEN))
+    job.log.write(7, [*THIRD, mark(LogEntryType.NOOP)], closed=False)
+    job.source.digests["t"] = digest_of_rows([*ROWS, encode_row(AFTER, {"k": 9, "w": 90})])  # its former copy lacked a row
+    with pytest.raises(InvariantViolated, match=r"has 4 rows.*it is unknown which of the two is wrong") as error:
+        job.run("again", target=TargetRequest(verify_against=job.addresses[0], token=TOKEN))
+    assert not isinstance(error.value, FollowerDiffers), "a verdict on it would set a right copy aside"
+    assert [path.name for path in manifests(job.destination)] == [Path(first.manifest).name]
 
 
 def test_followers_that_contradict_each_other_make_no_checkpoint_and_no_verdict(job: Job) -> None:

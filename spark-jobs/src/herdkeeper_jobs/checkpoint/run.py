@@ -267,7 +267,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     try:
         comparison = _compared(folded, target, identity.tablespace_uuid)
         verified = _verification(comparison, folded).model_copy(update={"leader": _leader_compared(folded, target)})
-    except (FollowerDiffers, LeaderDiffers):
+    except InvariantViolated:
         remove_uncommitted(files)
         raise
     _log.info("verified", how=verified.how, by=verified.by, leader=verified.leader)
@@ -307,11 +307,12 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
         return compare(folded.compared, target.follower, tablespace_uuid)
     except FollowerDiffers as error:
         unproven = _unproven(folded)
-        if unproven is None or (unproven == target.follower.node and not isinstance(folded.base, FollowerBase)):
+        if unproven is None:
             raise
+        # The same node may have another copy by now, which was made anew from the leader.
         raise InvariantViolated(
-            f"{error}. The fold begins with the tables of the follower {unproven}, and nothing else proves them: it is unknown which of "
-            "the two is wrong, so nothing was committed. Request a full check of the tablespace, and copy its tables into another"
+            f"{error}. The fold begins with the tables that the follower {unproven} had, and nothing else proves them: it is unknown which "
+            "of the two is wrong, so nothing was committed. Request a full check of the tablespace, and copy its tables into another"
         ) from error
 
 
