@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain, repeat
 
 import pytest
 from played_bookie import ledger
@@ -58,14 +59,14 @@ def test_an_orphan_is_missing_from_the_list_of_a_known_tablespace(
 
 def audit_with(looks: Iterable[TablespaceLogs], later: Read | None, created: int | None = OLD) -> list[tuple[object, ...]]:
     """Findings about ledger 6, given the lists of each look."""
-    told = iter(looks)
+    told = chain(looks, repeat(KNOWN))
     request = replace(LIGHT, orphans=OrphanRule(lambda: next(told), NOW))
     catalog = PlayedCatalog({}, {6: VersionedMetadata(of_log(6), 0, created)}, later={6: later})
     return [short(finding) for finding in audited(catalog, request=request).findings]
 
 
 STAYS = VersionedMetadata(of_log(6), 0, OLD)
-LISTED = replace(KNOWN, ledgers={"u1": frozenset({6, 7})})
+LISTED = replace(KNOWN, ledgers={"u1": frozenset({6})})
 
 
 def test_an_orphan_is_reported_and_nothing_of_it_counts_as_lost() -> None:
@@ -89,6 +90,32 @@ def test_what_the_second_look_does_not_confirm_is_no_orphan(looks: list[Tablespa
 
 def test_without_a_rule_nothing_is_judged() -> None:
     assert audited(PlayedCatalog({}, {6: STAYS}), request=AuditRequest()).findings == ()
+
+
+LOG = replace(KNOWN, ledgers={"u1": frozenset({6, 7})})
+GONE = (FindingKind.LEDGER_UNREADABLE, Severity.CRITICAL, 7, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (LOG, LOG, [GONE]),
+        (LOG, replace(LOG, ledgers={"u1": frozenset({6})}), []),
+        (LOG, replace(LOG, tablespaces=frozenset()), []),
+        (LOG, replace(LOG, tablespaces=None), []),
+        (replace(LOG, ledgers={"u2": frozenset({6, 7})}), replace(LOG, ledgers={"u2": frozenset({6, 7})}), []),
+    ],
+    ids=["listed", "dropped meanwhile", "of a dropped tablespace", "of an unknown tablespace", "of a log in another cluster"],
+)
+def test_a_ledger_that_a_log_lists_and_bookkeeper_does_not_know_is_told(
+    first: TablespaceLogs, second: TablespaceLogs, found: list[tuple[object, ...]]
+) -> None:
+    looks = iter([first, first, second])
+    request = replace(LIGHT, orphans=OrphanRule(lambda: next(looks), NOW))
+    catalog = PlayedCatalog({}, {6: replace(STAYS, created_millis=NOW)})
+    result = audited(catalog, request=request)
+    assert [short(finding) for finding in result.findings] == found
+    assert result.summary.critical == len(found)
 
 
 def zookeeper(**of_orders: bytes) -> PlayedZooKeeper:

@@ -22,7 +22,7 @@ class FindingKind(StrEnum):
     READ_FAILED = "ReadFailed"
     """The bookie answered with an error (e.g. an I/O error): the state of its copies is unknown."""
     LEDGER_UNREADABLE = "LedgerUnreadable"
-    """The ledger's metadata could not be decoded."""
+    """The ledger's metadata could not be decoded, or is gone although a log lists the ledger."""
     END_UNKNOWN = "EndUnknown"
     """No bookie reported the LAC of an open ledger: only what is before its last segment was read."""
     TOO_FEW_RACKS = "TooFewRacks"

@@ -27,7 +27,7 @@ from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added, health_of_bookies
 from herdkeeper_jobs.audit.copy_reader import CopyReader, TaskRunner
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies
-from herdkeeper_jobs.audit.orphans import OrphanRule, orphans, why_orphan
+from herdkeeper_jobs.audit.orphans import OrphanRule, lost_ledgers, orphans, why_orphan
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
 from herdkeeper_jobs.audit.portion import Counted, Portion, RunProgress, Work, bytes_of_portion, next_portion, remaining_work
 from herdkeeper_jobs.audit.request import AuditRequest
@@ -92,7 +92,8 @@ def audit(
     except CopiesLostError as error:
         raise AuditInvariantError(str(error)) from error
     total = sum((portion.counted for portion in portions), Counted())
-    findings = by_urgency([*_without_deleted(catalog, total.findings), *findings_of_bookies(total.tallies)])
+    lost = lost_ledgers(catalog, request.orphans, scope.admits_id) if request.orphans is not None else ()
+    findings = by_urgency([*_without_deleted(catalog, total.findings), *lost, *findings_of_bookies(total.tallies)])
     known = _summarize(total, findings)
     summary = replace(known, outcome=outcome, depth=request.depth, instance_id=catalog.instance_id, ledger_filter=request.ledgers.described)
     bookies = health_of_bookies(total.tallies, request.racks.rack_of if request.racks else {})

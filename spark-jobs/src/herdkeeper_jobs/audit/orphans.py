@@ -1,4 +1,5 @@
-"""Finds orphans: ledgers of HerdDB that no log lists, because their deletion failed or was never tried.
+"""Finds orphans: ledgers of HerdDB that no log lists, because their deletion failed or was never tried. And the opposite, lost ledgers:
+a log lists them, and BookKeeper has no metadata of them.
 
 The databases are known only in the operator's layout. For ledgers below `/<namespace>/<name>/ledgers` they are at
 `/<namespace>/<name>/herd`, also those of deleted resources. In another layout, or if something is undecodable, nothing is known, and the
@@ -64,6 +65,34 @@ def orphans(catalog: LedgerCatalog, suspects: Sequence[int], rule: OrphanRule) -
         return ()
     logs = rule.read()
     return tuple(finding for read in catalog.read_many(suspects) for finding in _judged(read, logs, rule))
+
+
+def lost_ledgers(catalog: LedgerCatalog, rule: OrphanRule, admits: Callable[[int], bool]) -> tuple[Finding, ...]:
+    """Returns the admitted ledgers that a log lists and BookKeeper doesn't know. A log may be in another cluster, so one of the listed
+    ledgers must be here. A list loses a ledger before the ledger is deleted; hence its second read."""
+    suspects = {
+        ledger: uuid for uuid, listed in rule.read().ledgers.items() for ledger in _unknown(catalog, uuid, listed) if admits(ledger)
+    }
+    logs = rule.read() if suspects else TablespaceLogs()
+    return tuple(
+        Finding(
+            FindingKind.LEDGER_UNREADABLE,
+            Severity.CRITICAL,
+            ledger_id=ledger,
+            detail=f"the log of tablespace {uuid} has it, but BookKeeper has no metadata of it: nobody can read its entries",
+        )
+        for ledger, uuid in sorted(suspects.items())
+        if logs.tablespaces is not None and uuid in logs.tablespaces and ledger in (logs.ledgers.get(uuid) or ())
+    )
+
+
+def _unknown(catalog: LedgerCatalog, uuid: str, listed: frozenset[int] | None) -> Iterable[int]:
+    """Returns the ledgers of a list that don't exist, if the log is in this cluster."""
+    reads = list(catalog.read_many(sorted(listed or ())))
+    own = [read.metadata for read in reads if isinstance(read, VersionedMetadata)]
+    if any(_text(metadata.custom("tablespaceuuid")) == uuid for metadata in own):
+        undecodable = {read.ledger_id for read in reads if isinstance(read, UndecodableMetadata)}
+        yield from (listed or frozenset()) - undecodable - {metadata.ledger_id for metadata in own}
 
 
 def _judged(read: VersionedMetadata | UndecodableMetadata, logs: TablespaceLogs, rule: OrphanRule) -> Iterable[Finding]:
