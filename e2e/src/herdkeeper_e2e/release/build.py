@@ -36,7 +36,7 @@ SQL_PROJECT = "sql"
 """The folder of what applications install."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?")
 _OLDEST_KUBERNETES = "v1.30.0"
-"""Of install.yaml, which has the admission policies; the chart leaves them out on 1.29."""
+"""As the chart's kubeVersion."""
 
 
 @dataclass(frozen=True)
