@@ -301,8 +301,24 @@ STANDING = NEWEST.model_copy(update={"lsn_timestamp": ago(5).isoformat()})
         ("one is the base, and the oldest of the others will be", {}, (base(9), base(8), base(6), base(5), base(1)), {"d8", "d6"}),
         ("all are old", {}, (base(20), base(15)), {"d15"}),
         ("the window begins with an older one still", {"recovery_window": window(9)}, (base(9), base(8), base(6)), {"d9", "d8", "d6"}),
-        ("nothing is archived yet", {"archive": ArchiveStatus(claim_name="archives")}, (base(9), base(8)), {"d9"}),
-        ("the archive stands: its window waits for it", {"archive": STANDING}, (base(13), base(9), base(8)), {"d13", "d9"}),
+        (
+            "nothing is archived yet, and the window may begin with each that is as old, and soon with the next one",
+            {"archive": ArchiveStatus(claim_name="archives")},
+            (base(9), base(8), base(6), base(5)),
+            {"d9", "d8", "d6"},
+        ),
+        (
+            "the archive stands: its window waits for it, and may go on to now while the schedule is looked at",
+            {"archive": STANDING},
+            (base(14), base(13), base(9), base(8), base(6), base(5)),
+            {"d13", "d9", "d8", "d6"},
+        ),
+        (
+            "nothing is written for long: of Checkpoints with the same rows one is enough",
+            {"archive": NEWEST.model_copy(update={"lsn_timestamp": ago(9).isoformat()})},
+            tuple(base(day, 21, latest_timestamp=ago(9).isoformat()) for day in (9, 8, 3, 2)),
+            {"d9"},
+        ),
     ],
 )
 def test_a_schedule_keeps_what_the_window_needs_and_will_need(situation: str, status: Any, checkpoints: Any, needed: set[str]) -> None:

@@ -116,6 +116,9 @@ def needed_by_archive(
     One is the base in the status. With a retention, others are the newest one of a moment at or before the window's beginning, and the
     oldest one after it, the next base. Without that one, a schedule that keeps few would delete every Checkpoint before it is as old as the
     window, and the archive would grow forever.
+
+    The window may move on, at most to `keepWithin` ago, before the schedule has deleted what it decided on. So the bases in between, one
+    for each LSN, are kept, and the next one. They are few while the archive follows the log.
     """
     archive, status = tablespace.spec.log.archive, tablespace.status
     if archive is None:
@@ -135,14 +138,13 @@ def needed_by_archive(
         return frozenset(needed)
     until = moment_of(status.archive.lsn_timestamp)
     dated = [(moment, base) for base in found if (moment := base.holds_nothing_after) is not None]
-    if until is None:
-        before, after = [], [base for _, base in dated]
-    else:
-        start = window_start(archive.retention.keep_within, now, int(until.timestamp() * 1000))
-        before = [base for moment, base in dated if moment <= start]
-        after = [base for moment, base in dated if moment > start]
+    within, never = archive.retention.keep_within, datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    start, latest = never if until is None else window_start(within, now, int(until.timestamp() * 1000)), now - duration_of(within)
+    before = [base for moment, base in dated if moment <= start]
+    between = {base.lsn: base for base in sorted((base for moment, base in dated if start < moment <= latest), key=_order)}
+    after = [base for moment, base in dated if moment > latest]
     ends = (max(before, key=_order, default=None), min(after, key=_order, default=None))
-    return frozenset(needed | {base.name for base in ends if base is not None})
+    return frozenset(needed | {base.name for base in (*ends, *between.values()) if base is not None})
 
 
 def _order(base: Base) -> tuple[tuple[int, int], str]:
