@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
+"""So many more faults than in a test that is run each time may happen in a story."""
 State = TypeVar("State", bound=Hashable)
 
 

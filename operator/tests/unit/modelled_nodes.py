@@ -69,9 +69,6 @@ class Node(NamedTuple):
     barred: Lsn | None = None
 
 
-DOWN = Node(up=False, heard=False)
-
-
 class Log(NamedTuple):
     """What ZooKeeper, the bookies and the nodes have of one tablespace. `acknowledged` are the rows that clients were told of, `written` is
     how many there were. `pins` are those of the nodes, `pin` is the operator's."""

@@ -16,7 +16,6 @@ drills, Checkpoints that share a manifest (test_plan_checkpoint_removal.py), a d
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,7 +23,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import pytest
-from exploration import Explored, Explorer
+from exploration import MORE_FAULTS, Explored, Explorer
 from situations import with_metadata, with_spec, with_status
 from test_plan_archive import CLAIM, FORGETFUL
 from test_plan_log_pin import INSTANCE, SEEN, UUID, checkpoint
@@ -53,7 +52,6 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.shared.unknown import Unknown
 
-MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 30_000 if MORE_FAULTS == 0 else 200_000
 NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)
 ELSEWHERE = "elsewhere"

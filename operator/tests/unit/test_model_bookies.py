@@ -8,13 +8,12 @@ The drain of one bookie, with copies that can't be read back, has a model of its
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, product
 
 import pytest
-from exploration import Explored, Explorer
+from exploration import MORE_FAULTS, Explored, Explorer
 from modelled_bookies import (
     COPIES,
     FAULTS,
@@ -52,7 +51,6 @@ from herdkeeper.bookkeeper.state.bookies import LedgerScan
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning import rolling
 
-MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 20_000 if MORE_FAULTS == 0 else 60_000
 SETTLES: set[World] = set()
 """States from which the declared bookies are reached once nothing fails any more."""

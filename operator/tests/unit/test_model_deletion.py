@@ -9,7 +9,6 @@ read (test_plan_deletion.py), the files of Checkpoints (test_plan_checkpoint_rem
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from exploration import Explored, Explorer
+from exploration import MORE_FAULTS, Explored, Explorer
 from situations import claim, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_deletion import METADATA, STORE
 from test_plan_herddb import SEEN as DATABASE
@@ -46,7 +45,6 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper import deletion as ensembles
 from herdkeeper.zookeeper.state import Ensemble
 
-MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 30_000 if MORE_FAULTS == 0 else 200_000
 LONGEST = 60
 """Steps from the deletion of everything to its end, at most."""

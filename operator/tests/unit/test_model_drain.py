@@ -7,13 +7,12 @@ The operator reads objects and who is registered, then the ledgers, then acts: a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pytest
-from exploration import Explored, Explorer
+from exploration import MORE_FAULTS, Explored, Explorer
 from modelled_ledgers import Ledger, Segment, elsewhere
 
 from herdkeeper.bookkeeper.drain import procedure as drain
@@ -22,7 +21,6 @@ from herdkeeper.codecs.bookkeeper.share import Place, Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.volumes import Claim
 
-MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 60_000 if MORE_FAULTS == 0 else 400_000
 LEAVES = 0
 STAYING = (1, 2, 3)

@@ -6,11 +6,11 @@ the node program's rules, crashes and lost knowledge reach together, within smal
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from exploration import MORE_FAULTS
 from modelled_nodes import Rules, settled, unwritten
 from modelled_operator import lead_orders
 from modelled_world import Scope
@@ -18,7 +18,6 @@ from modelled_world import Scope
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace import verdicts as replica_verdict
 
-MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 80_000 if MORE_FAULTS == 0 else 400_000
 
 KNOWLEDGE_LOST = frozenset({"crash", "wrong row", "status lost", "unreadable", "deleted", "expired"})

@@ -6,14 +6,13 @@ small bounds. A member counts only with its data: one with an empty disk has it 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 import pytest
-from exploration import Explored, Explorer
+from exploration import MORE_FAULTS, Explored, Explorer
 from situations import claim, quickstart, with_spec, with_status
 from situations import pods as running_pods
 
@@ -29,7 +28,6 @@ from herdkeeper.zookeeper import plan as plans
 from herdkeeper.zookeeper.state import Ensemble, server_of
 from herdkeeper.zookeeper.status import summarize_zookeeper
 
-MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 60_000 if MORE_FAULTS == 0 else 600_000
 LONGEST = 200
 """Steps from any state to the declared ensemble, at most."""
