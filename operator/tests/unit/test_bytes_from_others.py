@@ -53,7 +53,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.time import moment_of
 from herdkeeper.sql import frames
 
-_MOST_BYTES, _MOST_SECONDS = 16 << 20, 5.0
+_MOST_BYTES, _MOST_CPU_SECONDS = 16 << 20, 5.0
 _LSN = {"ledgerId": 3, "entryId": 7}
 _NODE = [
     {
@@ -235,6 +235,6 @@ def test_a_length_of_gigabytes_takes_no_memory(decoder: Decoder) -> None:
 @pytest.mark.parametrize("deep", DEEP, ids=lambda deep: deep[:12].decode())
 def test_what_is_nested_without_end_is_refused_soon(decoder: Decoder, deep: bytes) -> None:
     for head in (b"", b"alive ", b"5\n", b"BookieMetadataFormatVersion\t2\n"):
-        began = time.monotonic()
+        began = time.thread_time()
         decoder.try_on(head + deep)
-        assert time.monotonic() - began < _MOST_SECONDS
+        assert time.thread_time() - began < _MOST_CPU_SECONDS
