@@ -61,8 +61,10 @@ class Node:
         self._context.load_cert_chain(CERTIFICATES / certificate, CERTIFICATES / "node-pkcs8.key")
         self._listening = ends.enter_context(socket.create_server(("127.0.0.1", 0)))
         self.port = self._listening.getsockname()[1]
+        accepting = threading.Thread(target=self._accept, daemon=True)
+        accepting.start()
+        ends.callback(accepting.join)  # before the socket is closed: it could accept on the next one with its number
         ends.callback(self._listening.shutdown, socket.SHUT_RDWR)
-        threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
         with suppress(OSError):
