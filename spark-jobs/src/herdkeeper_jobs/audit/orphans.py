@@ -1,5 +1,5 @@
-"""Finds orphans: ledgers of HerdDB that no log lists, because their deletion failed or was never tried. And the opposite, lost ledgers:
-a log lists them, and BookKeeper has no metadata of them.
+"""Finds orphans: ledgers of HerdDB that no log lists, because their deletion failed or was never tried. It also finds
+lost ledgers: a log lists them, and BookKeeper has no metadata of them.
 
 The databases are known only in the operator's layout. For ledgers below `/<namespace>/<name>/ledgers` they are at
 `/<namespace>/<name>/herd`, also those of deleted resources. In another layout, or if something is undecodable, nothing is known, and the
