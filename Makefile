@@ -46,6 +46,9 @@ lock: ## Python's lock files anew, with the hash of each file; versions stay whi
 lock-jars: ## images/*/jars.sha256 anew: which jars the images hold, after a change of a pom.xml
 	@e2e/images/lock-jars.sh
 
+lock-classes: ## images/*/classes.lst anew: which Java classes the servers load, for the archives of their images; after make lock-jars
+	@$(run) python -m herdkeeper_e2e.class_lists
+
 generate: ## CRDs, their copy in the chart, RBAC, the field reference, the tables of ports and of metrics, from the models; the page of the plugin; the chart's table of settings, alerts and dashboards
 	@$(call generated,)
 

@@ -33,7 +33,7 @@ layer() {
     java-python) layer java; below=herdkeeper/java:local ;;
     *) "$here/base.sh"; below=herdkeeper/debian:local ;;
   esac
-  key=$(content_key "$file")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
+  key=$(content_key "$file" "$here/layers/archive-classes")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
   [ "$(label "herdkeeper/$name:local")" = "$key" ] || build_when_changed "herdkeeper/$name:local" "$key" "$here/layers" "$file"
 }
 

@@ -10,6 +10,6 @@ earlier() {
 }
 
 earlier bookkeeper 4.17.3 -Dbookkeeper.version=4.17.3 -Dnetty.version=4.1.130.Final -Djetty.version=9.4.57.v20241219 -Djackson.version=2.17.1 -Dlog4j.version=2.18.0 \
-  -Dguava.version=32.0.1-jre -Dbc-fips.version=1.0.2.5
+  -Dguava.version=32.0.1-jre
 earlier zookeeper 3.8.4 -Dzookeeper.version=3.8.4 -Djetty.version=9.4.53.v20231009 -Dlogback.version=1.2.13 -Dnetty.version=4.1.105.Final -Djackson.version=2.15.2 \
   -Dcommons-io.version=2.11.0

@@ -225,10 +225,14 @@ run() {
         small="-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=64m -Xss512k
             -Dio.netty.allocator.numHeapArenas=1 -Dio.netty.allocator.numDirectArenas=1"
     fi
+    classes="$home/classes.jsa"
+    [ -e "$classes" ] || classes=""
+    jars=$(printf ':%s' "$home"/lib/*.jar) # as archive-classes had them
     # Heap and direct memory 25 % each; RocksDB, code, classes, threads and malloc take the rest. The caches of bk_server.conf are
     # made for that. shellcheck: options are words.
     # shellcheck disable=SC2086
     exec java \
+        ${classes:+-XX:SharedArchiveFile="$classes"} \
         -XX:MinRAMPercentage=25 -XX:MaxRAMPercentage=25 -XX:InitialRAMPercentage=10 \
         -XX:MaxDirectMemorySize=$((limit / 4)) \
         -XX:+ExitOnOutOfMemoryError \
@@ -237,7 +241,7 @@ run() {
         -Djava.io.tmpdir="$tmp" \
         -Dlog4j2.configurationFile="$log4j" \
         ${JVM_OPTIONS:-} \
-        -cp "$home/lib/*" "$@"
+        -cp "${jars#:}" "$@"
 }
 
 mode="${1:-}"

@@ -37,7 +37,11 @@ direct=$((limit / 100 * 25))
 # thread that ever did. One answers each statement under way: with 64, more than all the direct memory of a small pod.
 # OmitStackTraceInFastThrow: the JVM would leave out the stack of an exception that HerdDB has thrown often; StatementGuard reads it.
 # herddb-node.jar comes first: it has classes in place of HerdDB's.
+classes="$HERDDB_HOME/classes.jsa"
+[ -e "$classes" ] || classes=""
+jars="$HERDDB_HOME/lib/herddb-node.jar$(printf ':%s' "$HERDDB_HOME"/lib/*.jar)" # as archive-classes had them
 exec java \
+    ${classes:+-XX:SharedArchiveFile="$classes"} \
     -XX:MaxRAMPercentage=45 -XX:InitialRAMPercentage=15 \
     -XX:MaxDirectMemorySize="$direct" \
     -XX:+UseSerialGC -Xss512k -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m \
@@ -49,4 +53,4 @@ exec java \
     -Djava.util.logging.manager=io.herdkeeper.node.logging.LastingLogManager \
     -Djava.util.logging.config.file="${HERDDB_LOGGING:-$HERDDB_HOME/logging.properties}" \
     ${HERDDB_JAVA_OPTS:-} \
-    -cp "$HERDDB_HOME/lib/herddb-node.jar:$HERDDB_HOME/lib/*" "$program" "$@"
+    -cp "$jars" "$program" "$@"

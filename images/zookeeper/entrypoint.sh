@@ -153,8 +153,12 @@ as_asked_for() {
 # A member that looks for a leader asks again after 0.2 s, and after twice as long each time, up to a minute (FastLeaderElection).
 # Only such a request makes the others connect to a member that came back under another address. Until then a quorum may be missing.
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
+classes="$home/classes.jsa"
+[ -e "$classes" ] || classes=""
+jars=$(printf ':%s' "$home"/lib/*.jar) # as archive-classes had them
 # shellcheck disable=SC2086 # options are words
 exec java \
+    ${classes:+-XX:SharedArchiveFile="$classes"} \
     -XX:MinRAMPercentage=50 -XX:MaxRAMPercentage=50 -XX:InitialRAMPercentage=15 \
     -XX:MaxMetaspaceSize=96m -XX:ReservedCodeCacheSize=48m -Xss512k \
     -XX:+ExitOnOutOfMemoryError \
@@ -164,4 +168,4 @@ exec java \
     -Dzookeeper.db.autocreate=false \
     -Dzookeeper.fastleader.maxNotificationInterval=3000 \
     ${JVM_OPTIONS:-} \
-    -cp "$home/lib/*" io.herdkeeper.zookeeper.MemberStart "$data/conf/zoo.cfg"
+    -cp "${jars#:}" io.herdkeeper.zookeeper.MemberStart "$data/conf/zoo.cfg"

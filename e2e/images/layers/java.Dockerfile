@@ -9,3 +9,4 @@ RUN mkdir -p /usr/share/man/man1 && apt-get update -qq \
 RUN sed -i -e 's/^#networkaddress.cache.ttl=.*/networkaddress.cache.ttl=2/' -e 's/^networkaddress.cache.negative.ttl=.*/networkaddress.cache.negative.ttl=1/' \
         /etc/java-17-openjdk/security/java.security \
     && [ "$(grep -c '^networkaddress.cache' /etc/java-17-openjdk/security/java.security)" = 2 ]
+COPY archive-classes /usr/local/bin/

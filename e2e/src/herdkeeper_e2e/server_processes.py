@@ -66,6 +66,14 @@ def jars_of(server: str) -> Path:
     return Path(printed.strip())
 
 
+def class_path(jars: Path) -> tuple[str, ...]:
+    """Returns the options of a JVM with these jars, as the images' entry points give them: with the archive of their classes, if any."""
+    archive = jars.parent / "classes.jsa"
+    node = [jar for jar in (jars / "herddb-node.jar",) if jar.exists()]  # it replaces classes of HerdDB, so it comes first
+    found = ":".join(map(str, (*node, *sorted(jars.glob("*.jar")))))
+    return *((f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()), "-cp", found
+
+
 @dataclass
 class Servers:
     """The running servers. Made by `servers`."""
@@ -332,8 +340,7 @@ class Servers:
             *settings,
             *self._identity_options(jars),
             *self.java_options,
-            "-cp",
-            f"{folder}/herddb-node.jar:{folder}/*",  # of SQL nodes: it replaces classes of HerdDB, so it comes first
+            *class_path(folder),
             *command,
         ]
         return self.run(name, self.commands[name])

@@ -48,6 +48,8 @@ def serving(pods: AssignedPods, name: str, made: tuple[Json, ...], domain: str) 
     """Starts the pod of the last object, and waits until it serves."""
     pods.make(made)
     spec = made[-1]["spec"]["template"]["spec"]
+    # a server that can't use its image's archive of classes ends
+    spec["containers"][0].setdefault("env", []).append({"name": "JDK_JAVA_OPTIONS", "value": "-Xshare:on"})
     claims = made[-1]["spec"].get("volumeClaimTemplates", ())
     volumes = [{"name": claim["metadata"]["name"], "persistentVolumeClaim": {}} for claim in claims]
     started = pods.start(name, {**spec, "volumes": [*spec["volumes"], *volumes]}, domain)

@@ -44,7 +44,8 @@ def home(folder: Path) -> Path:
     """The image's /opt/zookeeper, with its jars."""
     made = folder / "home"
     made.mkdir()
-    (made / "lib").symlink_to(jars_of("zookeeper"))
+    (made / "lib").symlink_to(jars := jars_of("zookeeper"))
+    (made / "classes.jsa").symlink_to(jars.parent / "classes.jsa")
     (made / "conf").symlink_to(IMAGE / "conf")
     return made
 

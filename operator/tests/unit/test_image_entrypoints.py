@@ -527,11 +527,18 @@ def test_a_founding_of_several_volumes_that_was_interrupted_anywhere_is_complete
         (("throwaway", "--folder", "/d"), "io.herdkeeper.node.throwaway.ThrowawayServer --folder /d"),
     ],
 )
-def test_a_sql_node_is_one_of_a_cluster_or_one_that_is_thrown_away(path: str, arguments: tuple[str, ...], program: str) -> None:
+def test_a_sql_node_is_one_of_a_cluster_or_one_that_is_thrown_away(
+    tmp_path: Path, path: str, arguments: tuple[str, ...], program: str
+) -> None:
+    """Its own jar comes first: it has classes in place of HerdDB's."""
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    for jar in ("guava.jar", "herddb-node.jar"):
+        (lib / jar).touch()
     command = [str(IMAGES / "herddb/entrypoint.sh"), *arguments]
-    started = subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, check=False)
+    started = subprocess.run(command, env={"PATH": path, "HERDDB_HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert started.returncode == 0, started.stderr
-    assert started.stdout.strip().endswith(f"-cp /opt/herddb/lib/herddb-node.jar:/opt/herddb/lib/* {program}")
+    assert started.stdout.strip().endswith(f"-cp {lib}/herddb-node.jar:{lib}/guava.jar:{lib}/herddb-node.jar {program}")
 
 
 def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:
@@ -562,3 +569,15 @@ def test_a_job_names_its_user_where_the_system_does_not_know_it(path: str, tmp_p
     if named:
         assert (users / "passwd").read_text() == "spark:x:1000680000:1000680000:spark:/tmp:/usr/sbin/nologin\n"
     assert users.exists() is named
+
+
+def test_a_server_starts_with_the_archive_of_its_images_classes_and_without_one_where_there_is_none(member: Member, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "lib").mkdir(parents=True)
+    for jar in ("b.jar", "a.jar"):
+        (home / "lib" / jar).touch()
+    assert "SharedArchiveFile" not in member.start(ZOOKEEPER_HOME=str(home)).stdout
+    (home / "classes.jsa").touch()
+    started = member.start(ZOOKEEPER_HOME=str(home)).stdout
+    assert f" -XX:SharedArchiveFile={home}/classes.jsa " in started
+    assert f" -cp {home}/lib/a.jar:{home}/lib/b.jar " in started

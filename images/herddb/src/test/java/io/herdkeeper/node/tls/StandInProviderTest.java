@@ -1,0 +1,16 @@
+package io.herdkeeper.node.tls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.apache.bookkeeper.tls.TLSContextFactory;
+import org.junit.jupiter.api.Test;
+
+class StandInProviderTest {
+
+    @Test
+    void theTlsOfBookKeepersClientLoadsAProviderThatProvidesNothing() {
+        assertEquals("BCFIPS", TLSContextFactory.BC_PROVIDER.getName());
+        assertTrue(TLSContextFactory.BC_PROVIDER.getServices().isEmpty());
+    }
+}
