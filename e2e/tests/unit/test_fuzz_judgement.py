@@ -157,3 +157,15 @@ def test_a_leader_that_was_fenced_opens_no_ledger_until_it_leads_again() -> None
     ]
     assert list(fenced_writers("node-0", [_OPENED, _FENCED, _LEADS, _OPENED])) == []
     assert list(fenced_writers("node-0", [_FENCED, _OPENED.replace("t (", "u (")])) == []
+
+
+def test_a_ledger_that_is_not_listed_is_not_opened_whatever_herddb_says() -> None:
+    unlisted = (
+        "herddb.log.LogNotAvailableException: tablespace 0f: an entry was not written, so no ledger follows it",
+        "herddb.log.LogNotAvailableException: the list of ledgers of tablespace 0f was changed by another process since version 2",
+    )
+    for words in unlisted:
+        assert list(fenced_writers("node-0", [_FENCED, _OPENED, words])) == []
+        later = _OPENED.replace("12", "13")
+        assert len(list(fenced_writers("node-0", [_FENCED, _OPENED, later, words]))) == 1
+        assert len(list(fenced_writers("node-0", [_FENCED, _OPENED, words.replace("0f", "0e")]))) == 1

@@ -171,17 +171,28 @@ class Promises:
 
 
 _FENCED = re.compile(r"this server was fenced for tablespace (\S+) ")
-_OPENED = re.compile(r"Tablespace (\S+) \(\S+ opened new ledger:(\S+),")
+_OPENED = re.compile(r"Tablespace (\S+) \((\S+)\), opened new ledger:(\S+),")
+_NOT_LISTED = re.compile(
+    r"tablespace (\S+): an entry was not written, so no ledger follows it|of tablespace (\S+) was changed by another process"
+)
 _LEADS = re.compile(r"startAsLeader \S+ tablespace (\S+)")
 
 
 def fenced_writers(node: str, words: Iterable[str]) -> Iterator[Violation]:
-    """Yields, from a node's log, leaders that continued after another one had fenced them."""
+    """Yields, from a node's log, leaders that continued after another one had fenced them. HerdDB says that it has opened a ledger
+    before it lists it, and only a listed one is part of the log.
+    """
     fenced: set[str] = set()
+    opened: dict[str, Violation] = {}
     for line in words:
         if found := _FENCED.search(line):
             fenced.add(found[1])
         elif found := _LEADS.search(line):
             fenced.discard(found[1])
+        elif found := _NOT_LISTED.search(line):
+            opened.pop(found[1] or found[2], None)
         elif (found := _OPENED.search(line)) and found[1] in fenced:
-            yield Violation(Kind.FENCED_WRITER, found[1], f"{node} opened and listed ledger {found[2]}")
+            if (before := opened.get(found[2])) is not None:
+                yield before
+            opened[found[2]] = Violation(Kind.FENCED_WRITER, found[1], f"{node} opened and listed ledger {found[3]}")
+    yield from opened.values()
