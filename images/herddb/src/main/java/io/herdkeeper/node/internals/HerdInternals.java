@@ -20,7 +20,6 @@ import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.Column;
 import herddb.model.Table;
-import herddb.model.Transaction;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
@@ -272,25 +271,6 @@ public final class HerdInternals {
         } catch (InvocationTargetException error) {
             LOGGER.log(Level.WARNING, "a lock of table " + table.getTable().name + " could not be released", error.getCause());
         }
-    }
-
-    /**
-     * Releases the values that an ending transaction has locked in unique indexes that another transaction makes, or has made and rolled
-     * back. HerdDB keeps these locks for ever, unless the other one commits the index just before this one is applied.
-     *
-     * @return to be called once the end is applied; it throws nothing, since the end counts
-     */
-    public static Runnable lettingGoOfIndexes(TableSpaceManager tablespace, Transaction ending) {
-        List<AbstractIndexManager> hidden = ((Map<?, ?>) get(INDEXES, tablespace)).values().stream().map(AbstractIndexManager.class::cast)
-                .filter(index -> index.isUnique() && !index.isAvailable() && index.getCreatedInTransaction() != ending.transactionId).toList();
-        return () -> hidden.forEach(index -> {
-            try {
-                ending.releaseLocksOnTable(index.getIndexName(), index.getLockManager());
-                ending.locks.remove(index.getIndexName());
-            } catch (RuntimeException error) {
-                LOGGER.log(Level.INFO, "no lock of index " + index.getIndexName() + " was left to be released", error);
-            }
-        });
     }
 
     /**

@@ -340,11 +340,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             return refused(refusal);
         }
         Transaction ending = ending(edit);
-        Runnable letGo = ending == null ? () -> { } : HerdInternals.lettingGoOfIndexes(tablespace, ending);
         boolean takesTablesAway = TransactionEnds.takesTablesAway(edit, ending);
         Runnable over = () -> {
             unapplied.over(edit);
-            letGo.run();
             taken.run();
             if (ending != null) {
                 values.forgetEnded(tablespace);

@@ -10,6 +10,7 @@ import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.Column;
+import herddb.model.DDLStatementExecutionResult;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DataScanner;
 import herddb.model.DataScannerException;
@@ -344,8 +345,8 @@ public final class StatementGuard extends DBManager {
 
     /**
      * Of a statement within a transaction that fails since this node stops leading, nothing is left: the next leader rolls the transaction
-     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already. A COMMIT may be in the log, and an
-     * ALTER TABLE commits first.
+     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already. A COMMIT or an index may be in the
+     * log, and an ALTER TABLE commits first.
      */
     private CompletableFuture<StatementExecutionResult> within(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
@@ -353,7 +354,8 @@ public final class StatementGuard extends DBManager {
         TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
         CompletableFuture<StatementExecutionResult> result = read(plan, context, transaction,
                 tablespace == null ? null : tablespace.getTransaction(transaction.transactionId));
-        if (tablespace == null || endedBy(statement) != null || statement instanceof AlterTableStatement) {
+        if (tablespace == null || endedBy(statement) != null || statement instanceof AlterTableStatement
+                || statement instanceof CreateIndexStatement) {
             return result;
         }
         return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
@@ -411,7 +413,8 @@ public final class StatementGuard extends DBManager {
         CompletableFuture<StatementExecutionResult> result;
         try {
             refuse(tablespace, statement, transaction);
-            result = execute(statement, context, transaction);
+            result = statement instanceof CreateIndexStatement index ? makeIndex(tablespace, index, context, transaction)
+                    : execute(statement, context, transaction);
         } catch (RuntimeException | Error error) {
             result = CompletableFuture.failedFuture(error);
         }
@@ -424,6 +427,27 @@ public final class StatementGuard extends DBManager {
                 lock.unlockWrite(stamp);
             }
         });
+    }
+
+    /**
+     * Makes an index outside of transactions, unless its own one has made the table. HerdDB leaves an index of a ROLLBACK: no node can use it,
+     * and none can apply a TRUNCATE of its table until it has booted from a later checkpoint. The transaction stays open.
+     */
+    private CompletableFuture<StatementExecutionResult> makeIndex(TableSpaceManager tablespace, CreateIndexStatement statement,
+            StatementEvaluationContext context, TransactionContext transaction) {
+        Transaction own = tablespace.getTransaction(transaction.transactionId);
+        if (makesTheTable(own, statement.getIndexDefinition()) || own == null && transaction.transactionId > 0) {
+            return execute(statement, context, transaction); // HerdDB says that there is no such transaction
+        }
+        CompletableFuture<StatementExecutionResult> made = execute(statement, context, TransactionContext.NO_TRANSACTION);
+        return own == null ? made : made.thenApply(done -> {
+            own.touch();
+            return new DDLStatementExecutionResult(own.transactionId);
+        });
+    }
+
+    private static boolean makesTheTable(Transaction own, Index index) {
+        return own != null && own.isNewTable(index.table);
     }
 
     private static long lock(StampedLock lock, Statement statement) throws InterruptedException {
@@ -592,23 +616,20 @@ public final class StatementGuard extends DBManager {
         if (isInATransaction(tablespace, table, transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }
-        if (index.unique ? locksValues(own, table) : locksCommittedRows(own, table)) {
-            throw new StatementExecutionException(
-                    refused + "this transaction has locked rows of it; create the index before them, or after its COMMIT");
+        if (!makesTheTable(own, index) && locksRows(own, table)) {
+            throw new StatementExecutionException(refused + "it is made outside of transactions, and this transaction has changed or locked"
+                    + " rows of the table; commit it or roll it back first");
+        }
+        if (tablespace.getTransactions().stream().anyMatch(each -> each.isIndexDropped(index.name))) {
+            throw new StatementExecutionException(refused + "a transaction drops an index " + index.name
+                    + ", and its COMMIT would drop this one; commit it or roll it back first");
         }
     }
 
-    /** Nobody holds the values of these rows in the new index, so another transaction could commit one of them, too. */
-    private static boolean locksValues(Transaction own, String table) {
-        Map<?, ?> locked = own == null || own.isNewTable(table) ? null : own.locks.get(table);
-        return locked != null && !locked.isEmpty();
-    }
-
-    /** By an UPDATE, or an INSERT that met a row. HerdDB reads for an index without the transaction, so it would wait for its own lock. */
-    private static boolean locksCommittedRows(Transaction own, String table) {
+    /** HerdDB reads for an index without the transaction, so it would wait for its own lock. Nobody would hold the values of its rows. */
+    private static boolean locksRows(Transaction own, String table) {
         Map<?, ?> locked = own == null ? null : own.locks.get(table);
-        Map<?, ?> made = own == null ? null : own.newRecords.get(table);
-        return locked != null && !(made == null ? Set.of() : made.keySet()).containsAll(locked.keySet());
+        return locked != null && !locked.isEmpty();
     }
 
     private static void refuseTruncate(TableSpaceManager tablespace, String table) {
@@ -622,11 +643,6 @@ public final class StatementGuard extends DBManager {
         }
         if (isInATransaction(tablespace, table, 0)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
-        }
-        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table);
-        if (indexes != null && !indexes.values().stream().allMatch(AbstractIndexManager::isAvailable)) {
-            throw new StatementExecutionException(
-                    refused + "a transaction created one of its indexes and has not committed it; commit it, or drop the index");
         }
     }
 

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import herddb.cluster.BookkeeperCommitLog;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
@@ -25,6 +26,7 @@ import herddb.model.commands.InsertStatement;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
 import herddb.utils.Bytes;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -47,6 +49,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the leader refuses, its followers never apply. */
@@ -132,7 +135,9 @@ class RefusedStatementsTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"UPDATE %s SET n=99 WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE", "INSERT INTO %s(k,n) VALUES(3,99)"})
+    @ValueSource(strings = {
+        "UPDATE %s SET n=99 WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE", "INSERT INTO %s(k,n) VALUES(3,99)",
+        "INSERT INTO %s(k,n) VALUES(100,100)", "DELETE FROM %s WHERE k=3"})
     void anIndexOfATransactionThatHasLockedRowsIsRefusedAndTheLeaderGoesOn(String statement) throws Exception {
         String table = tableOfTen();
         long open = Node.begin(leader.server(), app);
@@ -143,7 +148,7 @@ class RefusedStatementsTest {
         }
         String index = "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)";
         StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(open, index));
-        assertTrue(refusal.getMessage().contains("this transaction has locked rows of it"), refusal.getMessage());
+        assertTrue(refusal.getMessage().contains("this transaction has changed or locked rows of the table"), refusal.getMessage());
         execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)");
         execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
         execute(0, index);
@@ -322,14 +327,83 @@ class RefusedStatementsTest {
         CompletableFuture.runAsync(() -> execute(0, "TRUNCATE TABLE " + table)).get(LIMIT.toSeconds() / 2, TimeUnit.SECONDS);
     }
 
-    @Test
-    void anIndexOfATransactionIsMadeOverTheRowsThatItMadeItself() throws Exception {
+    @ParameterizedTest
+    @CsvSource({"CREATE INDEX, COMMIT", "CREATE INDEX, ROLLBACK", "CREATE UNIQUE INDEX, COMMIT", "CREATE UNIQUE INDEX, ROLLBACK"})
+    void anIndexThatATransactionMakesOnAnOlderTableIsUsableAtOnceAndStaysWhateverItsEnd(String create, String end) throws Exception {
         String table = tableOfTen();
+        String changed = tableOfTen();
         long open = Node.begin(leader.server(), app);
-        execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)");
-        execute(open, "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)");
-        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        execute(open, "DELETE FROM " + app + "." + changed + " WHERE k=3");
+        assertEquals("3=3", byKey(open, table, "k=3"));
+        assertEquals(open, Node.execute(leader.server(), open, create + " i ON " + app + "." + table + "(n)").transactionId);
+        assertTrue(leader.manager(app).getIndexesOnTable(table).get("i").isAvailable());
+        execute(open, "DELETE FROM " + app + "." + changed + " WHERE k=4");
+        end(end, open);
+        assertEquals(end.equals("COMMIT") ? 8 : 10, rows(leader, changed).size());
+        assertSameRows(changed);
+        assertTrue(follower.manager(app).getIndexesOnTable(table).get("i").isAvailable());
+        execute(0, "TRUNCATE TABLE " + app + "." + table);
+        bootAgain();
+        execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
+        if (create.contains("UNIQUE")) {
+            String twin = "INSERT INTO " + app + "." + table + "(k,n) VALUES(2,1)";
+            assertThrows(UniqueIndexContraintViolationException.class, () -> execute(0, twin));
+        }
+        assertEquals(1, execute(0, "UPDATE " + app + "." + table + " SET n=5 WHERE n=1"));
         assertSameRows(table);
+        execute(0, "TRUNCATE TABLE " + app + "." + table);
+        assertSameRows(table);
+        assertEquals(List.of(), rows(follower, table));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"COMMIT", "ROLLBACK"})
+    void anIndexOnATableThatItsTransactionMakesHasTheEndOfTheTable(String end) throws Exception {
+        long open = Node.begin(leader.server(), app);
+        execute(open, "CREATE TABLE " + app + ".made (k int primary key, n int)");
+        execute(open, "INSERT INTO " + app + ".made(k,n) VALUES(1,1),(2,2)");
+        execute(open, "DELETE FROM " + app + ".made WHERE k=2");
+        assertEquals(open, Node.execute(leader.server(), open, "CREATE INDEX i ON " + app + ".made(n)").transactionId);
+        end(end, open);
+        assertSameRows(tableOfTen());
+        for (RunningNode node : List.of(leader, follower)) {
+            assertEquals(end.equals("COMMIT"), node.manager(app).getTableManager("made") != null);
+            assertEquals(end.equals("COMMIT"), node.manager(app).getIndexesOnTable("made") != null);
+        }
+        if (end.equals("ROLLBACK")) {
+            execute(0, "CREATE TABLE " + app + ".made (k int primary key, n int)");
+            execute(0, "CREATE INDEX i ON " + app + ".made(n)");
+        }
+        execute(0, "TRUNCATE TABLE " + app + ".made");
+        assertSameRows("made");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"COMMIT", "ROLLBACK"})
+    void anIndexThatItsTransactionDropsAgainIsThereUntilTheCommit(String end) throws Exception {
+        String table = tableOfTen();
+        String index = "CREATE INDEX i ON " + app + "." + table + "(n)";
+        long open = Node.begin(leader.server(), app);
+        execute(open, index);
+        execute(open, "DROP INDEX " + app + ".i");
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(open, index));
+        assertTrue(refusal.getMessage().contains("a transaction drops an index i"), refusal.getMessage());
+        end(end, open);
+        assertSameRows(table);
+        for (RunningNode node : List.of(leader, follower)) {
+            assertEquals(end.equals("ROLLBACK"), node.manager(app).getIndexesOnTable(table) != null);
+        }
+        execute(0, "TRUNCATE TABLE " + app + "." + table);
+        assertSameRows(table);
+    }
+
+    @Test
+    void anIndexBeginsNoTransactionAndNeedsOneThatExists() throws Exception {
+        String table = app + "." + tableOfTen();
+        assertThrows(StatementExecutionException.class, () -> execute(4711, "CREATE INDEX i ON " + table + "(n)"));
+        assertEquals(TransactionContext.NOTRANSACTION_ID, Node.execute(
+                leader.server(), TransactionContext.AUTOTRANSACTION_ID, "CREATE INDEX i ON " + table + "(n)").transactionId);
+        assertEquals(List.of(), List.copyOf(leader.manager(app).getTransactions()));
     }
 
     @Test
@@ -711,8 +785,23 @@ class RefusedStatementsTest {
 
     private static void end(long transaction) {
         if (transaction != 0) {
-            execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + transaction);
+            end("COMMIT", transaction);
         }
+    }
+
+    private static void end(String end, long transaction) {
+        execute(0, "EXECUTE " + end + "TRANSACTION '" + app + "'," + transaction);
+    }
+
+    /** From a local checkpoint, which does not say which of its indexes are usable. */
+    private static void bootAgain() throws Exception {
+        TableSpaceManager before = leader.manager(app);
+        before.checkpoint(true, true, false);
+        HerdInternals.fail((BookkeeperCommitLog) before.getLog());
+        Await.until("the tablespace leads again", LIMIT, () -> {
+            TableSpaceManager again = leader.manager(app);
+            return again != null && again != before && again.isLeader() && !again.isFailed();
+        });
     }
 
     /** As by a client that asks for one row, not for the rows of a query. */

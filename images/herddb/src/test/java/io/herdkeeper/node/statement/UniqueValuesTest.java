@@ -95,7 +95,7 @@ class UniqueValuesTest {
         long open = begin();
         insert(open, 100, 100, 100);
         StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> makeIndex(open, "n"));
-        assertTrue(refusal.getMessage().contains("create the index before them, or after its COMMIT"), refusal.getMessage());
+        assertTrue(refusal.getMessage().contains("commit it or roll it back first"), refusal.getMessage());
         insert(0, 101, 100, 101);
         end(open, true);
         assertEquals(12, rows(leader).size());
