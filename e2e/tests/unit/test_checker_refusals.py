@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from herdkeeper.sql.errors import LeaderNotFound, NotLeader, OutcomeUnknown, ServerError
-from herdkeeper_e2e.checker.refusals import Refusals, judged, placed, to_text
+from herdkeeper_e2e.checker.refusals import Refusals, judged, to_text
 from herdkeeper_e2e.fuzz.judgement import Contents, Promises
 from herdkeeper_e2e.fuzz.story import OUTSIDE, Begin, Checkpoints, End, Sql
 
@@ -97,8 +97,3 @@ def test_a_transaction_that_is_open_at_the_end_is_rolled_back():
     assert set(client.promises.broken) == {1}
     committed = told(Begin(1), insert(1, slot=1), End(1, commit=True), answers=[1, 1])
     assert set(committed.promises.kept) == {1}
-
-
-def test_an_index_is_made_outside_of_transactions():
-    assert placed(Sql(1, "CREATE INDEX i0 ON p (v)")).slot == OUTSIDE
-    assert placed(Sql(1, "DROP TABLE x0")).slot == 1

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from herdkeeper.sql.connection import Connection
@@ -23,7 +23,7 @@ from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e.checker.stop_order import stop_when_told
 from herdkeeper_e2e.fuzz.conversation import Conversation
 from herdkeeper_e2e.fuzz.judgement import Contents, Promises, Violation
-from herdkeeper_e2e.fuzz.story import OUTSIDE, Begin, End, Rest, Sql, Step, endless, prelude
+from herdkeeper_e2e.fuzz.story import Begin, End, Rest, Sql, Step, endless, prelude
 from herdkeeper_e2e.session import Session, open_session
 
 PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
@@ -56,9 +56,7 @@ class Refusals(Conversation):
                 if self.stop.is_set():
                     break
                 match step:
-                    case Sql():
-                        self.say(placed(step))
-                    case Begin() | End():
+                    case Sql() | Begin() | End():
                         self.say(step)
                     case Rest(millis):
                         self.stop.wait(millis / 1000)
@@ -99,13 +97,6 @@ class Refusals(Conversation):
         if time.monotonic() - self._reported >= REPORT_SECONDS:
             self._reported = time.monotonic()
             print(json.dumps({"acknowledged": self.told["accepted"], **self.told}), flush=True)
-
-
-def placed(statement: Sql) -> Sql:
-    """Returns the statement as it is run. An index is never made in a transaction: a rollback keeps it (docs/limits.md), and the log does
-    not show which nodes then have it.
-    """
-    return replace(statement, slot=OUTSIDE) if " INDEX " in statement.sql else statement
 
 
 def to_text(conversation: Conversation) -> str:
