@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper.codecs.herddb.record import RowDecoder
@@ -23,13 +22,13 @@ from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.log_source import open_log
-from herdkeeper_jobs.wal.batch_place import BatchBegins, BatchPlacing
+from herdkeeper_jobs.wal.batch_place import BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.last_writer import from_blocks, to_blocks
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.spans import Control, ControlEntry
-from herdkeeper_jobs.wal.timeline import Timeline, Touch, walk
+from herdkeeper_jobs.wal.timeline import Timeline, walk
 
 _BUCKETS = 3
 _ENDS = (LogEntryType.COMMIT, LogEntryType.ROLLBACK)
@@ -65,7 +64,7 @@ def folded_log(catalog: LedgerCatalog, herd_root: str, tablespace: str, folder: 
     parts = whole.live_up_to(log.confirmed_end())
     partitions = live_partitions(parts, log, 1)
     batches = [batch for partition in partitions for batch in decode_batches(read_partition(partition))]
-    timeline = _timeline(batches)
+    timeline = walk(Control.of(sorted(_control_entries(batches))))
     placing, blocks = BatchPlacing(timeline), Blocks()
     last = from_blocks(to_blocks((placing.place(batch) for batch in batches), _BUCKETS, blocks), blocks)
     rows: list[list[tuple[Any, ...]]] = [[] for _ in timeline.tables]
@@ -91,26 +90,9 @@ def _transactions(batches: Iterable[pa.RecordBatch]) -> dict[int, LoggedTransact
     return dict(found)
 
 
-def _timeline(batches: list[pa.RecordBatch]) -> Timeline:
-    entries = sorted(_control_entries(batches))
-    return walk(Control.of(entries), lambda _, transactions: _touches(batches, BatchBegins(transactions)))
-
-
 def _control_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[ControlEntry]:
     names = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_value")
     for batch in batches:
         for ledger, entry, kind, *rest in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
             if kind not in _NO_CONTROL:
                 yield ControlEntry(Lsn(ledger, entry), LogEntryType(kind), *rest)
-
-
-def _touches(batches: Iterable[pa.RecordBatch], begins: BatchBegins) -> Iterator[Touch]:
-    first: dict[tuple[int, str, Lsn], Lsn] = {}
-    kinds = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
-    for batch in batches:
-        changes = batch.filter(pc.and_(pc.is_in(batch.column("type"), kinds), pc.greater(batch.column("transaction_id"), 0)))
-        for row in begins.first_touches(changes).to_pylist():
-            life = row["transaction_id"], row["table_name"], Lsn(row["begin_ledger"], row["begin_entry"])
-            lsn = Lsn(row["ledger_id"], row["entry_id"])
-            first[life] = min(first.get(life, lsn), lsn)
-    return (Touch(*life, lsn) for life, lsn in first.items())

@@ -63,11 +63,10 @@ Content = dict[str, Counter[str]]
 """A tablespace in SQL: rows as texts by table name, with HerdDB's system tables."""
 
 
-def content(connection: Connection, *, left_over: frozenset[str] = frozenset(), since_then: bool = False) -> Content:
-    """All of a tablespace that another one can share. `left_over`: unusable indexes that HerdDB lists, since the transactions that made
-    them were rolled back. `since_then`: rows were changed since, with own values of CURRENT_TIMESTAMP."""
+def content(connection: Connection, *, since_then: bool = False) -> Content:
+    """All of a tablespace that another one can share. `since_then`: rows were changed since, with own values of CURRENT_TIMESTAMP."""
     rows = {f"rows of {table}": _rows(connection, table, since_then) for table in user_tables(connection)}
-    return rows | {name: _system_rows(connection, name, left_over) for name in _SYSTEM_TABLES}
+    return rows | {name: _system_rows(connection, name) for name in _SYSTEM_TABLES}
 
 
 def require_same(found: Content, expected: Content) -> None:
@@ -117,11 +116,10 @@ def _kind(answer: int | str) -> int | str:
     return answer if isinstance(answer, int) else answer.partition(":")[0]
 
 
-def _system_rows(connection: Connection, table: str, left_over: frozenset[str]) -> Counter[str]:
+def _system_rows(connection: Connection, table: str) -> Counter[str]:
     rows = connection.query(f"SELECT * FROM {table}")
     ours = [row for row in rows if row.get("tablespace", connection.tablespace) == connection.tablespace]
-    used = [row for row in ours if row.get("index_name") not in left_over]
-    return Counter(str(sorted((name, value) for name, value in row.items() if name not in _SYSTEM_TABLES[table])) for row in used)
+    return Counter(str(sorted((name, value) for name, value in row.items() if name not in _SYSTEM_TABLES[table])) for row in ours)
 
 
 def _rows(connection: Connection, table: str, since_then: bool) -> Counter[str]:

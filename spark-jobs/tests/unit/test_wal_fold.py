@@ -24,9 +24,9 @@ from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, plac
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.outline import log_extent, log_outline, log_timeline
-from herdkeeper_jobs.wal.spans import BOUNDARY_SCHEMA, Control, ControlEntry, LogInconsistentError, Spans
+from herdkeeper_jobs.wal.spans import BOUNDARY_SCHEMA, Control, ControlEntry, LogInconsistentError
 from herdkeeper_jobs.wal.task_log import TaskLog
-from herdkeeper_jobs.wal.timeline import OpenTransaction, Timeline, Touch, walk
+from herdkeeper_jobs.wal.timeline import OpenTransaction, Timeline, walk
 
 T = TypeVar("T")
 Log = list[tuple[Lsn, LogEntry]]
@@ -63,12 +63,7 @@ class _Buffered:
     created: set[str] = field(default_factory=set)
     """Table names, as in `dropped`: HerdDB uses names here."""
     dropped: set[str] = field(default_factory=set)
-    new_indexes: set[str] = field(default_factory=set)
     dropped_indexes: set[str] = field(default_factory=set)
-
-    def is_on(self, name: str) -> bool:
-        """`Transaction.isOnTable`."""
-        return name in self.created | self.dropped | self.new_indexes or any(change.table == name for change in self.changes)
 
 
 @dataclass
@@ -131,10 +126,7 @@ class Replay:
             case LogEntryType.DROP_TABLE:
                 self._drop(self.names[item.table])
             case LogEntryType.TRUNCATE:
-                uuid = self.names[item.table]
-                unusable = any(index.table == uuid and index.created_in for index in self.indexes.values())
-                if uuid not in self.created_in and not unusable and not any(other.is_on(item.table) for other in self.open.values()):
-                    self.tables[uuid].clear()
+                self.tables[self.names[item.table]].clear()
 
     def _define_index(self, item: LogEntry) -> None:
         buffered = self.open.get(item.transaction_id)
@@ -142,10 +134,8 @@ class Replay:
             index = decode_index(item.value)
             self.indexes[index.name] = _Index(index, self.names[index.table], item.transaction_id)
             if buffered is not None:
-                buffered.new_indexes.add(index.name)
                 buffered.dropped_indexes.discard(index.name)
         elif buffered is not None:
-            buffered.new_indexes.discard(item.value.decode())
             buffered.dropped_indexes.add(item.value.decode())
         else:
             self.indexes.pop(item.value.decode(), None)
@@ -208,18 +198,7 @@ def timeline_of(log: Log, start: StartingPoint | None = None) -> Timeline:
     control = [
         ControlEntry(lsn, item.type, item.transaction_id, item.table, item.value) for lsn, item in log if not item.type.changes_a_row
     ]
-
-    def touches(tables: list[str], transactions: Spans) -> list[Touch]:
-        first: dict[tuple[int, str, Lsn], Lsn] = {}
-        lives = [(int(identity), transactions.begins[place]) for place, identity in enumerate(transactions.ids)]
-        for lsn, item in log:
-            if item.type.changes_a_row and item.table in tables:
-                begins = [begin for identity, begin in lives if identity == item.transaction_id and begin < lsn]
-                if begins:
-                    first.setdefault((item.transaction_id, item.table, max(begins)), lsn)
-        return [Touch(*life, lsn) for life, lsn in first.items()]
-
-    return walk(Control.of(control), touches, start)
+    return walk(Control.of(control), start)
 
 
 def folded(log: Log) -> Tables:
@@ -351,7 +330,7 @@ def test_open_transactions_are_listed_with_their_begin_and_not_applied() -> None
     assert folded(log) == {"u": {}}
 
 
-def test_a_truncate_that_an_open_transaction_blocks_changes_nothing() -> None:
+def test_a_truncate_beside_a_transaction_empties_the_table_for_its_commit() -> None:
     log = in_one_ledger(
         create("t", "u"),
         insert("t", b"a", b"1"),
@@ -360,33 +339,22 @@ def test_a_truncate_that_an_open_transaction_blocks_changes_nothing() -> None:
         entry(LogEntryType.TRUNCATE, 0, "t"),
         entry(LogEntryType.COMMIT, 1),
     )
-    assert folded(log) == {"u": {b"a": b"1", b"b": b"2"}}
+    assert folded(log) == {"u": {b"b": b"2"}}
 
 
-def test_each_life_of_a_transaction_id_in_a_ledger_blocks_a_truncate_by_itself(spark: SparkSession) -> None:
-    log = in_one_ledger(
-        create("t", "u"),
-        insert("t", b"a", b"1"),
-        entry(LogEntryType.BEGIN, 1),
-        insert("t", b"b", b"2", 1),
-        entry(LogEntryType.BEGIN, 1),
-        insert("t", b"c", b"3", 1),
-        entry(LogEntryType.TRUNCATE, 0, "t"),
-        entry(LogEntryType.COMMIT, 1),
-    )
-    assert folded(log) == folded_by_spark(spark, log, Blocks()) == {"u": {b"a": b"1", b"c": b"3"}}
-
-
-def test_a_truncate_that_an_index_of_an_open_transaction_blocks_changes_nothing() -> None:
+def test_a_truncate_behind_an_index_that_a_transaction_left_takes_effect() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "u"),
         insert("t", b"a", b"1"),
         entry(LogEntryType.BEGIN, 1),
         entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(index)),
+        entry(LogEntryType.ROLLBACK, 1),
         entry(LogEntryType.TRUNCATE, 0, "t"),
+        insert("t", b"b", b"2"),
     )
-    assert folded(log) == {"u": {b"a": b"1"}}
+    assert folded(log) == {"u": {b"b": b"2"}}
+    assert timeline_of(log).indexes == ()
 
 
 def test_a_drop_inside_a_transaction_drops_what_has_the_name_at_the_commit() -> None:
@@ -450,16 +418,13 @@ def test_a_rollback_brings_back_an_index_only_while_nobody_else_has_dropped_it(d
     again = [entry(LogEntryType.DROP_INDEX, value=b"i"), entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(after))]
     log = in_one_ledger(
         create("t", "u"),
-        insert("t", b"k", b"v"),
         entry(LogEntryType.CREATE_INDEX, 0, "t", value=encode_index(before)),
         entry(LogEntryType.BEGIN, 1),
         entry(LogEntryType.DROP_INDEX, 1, value=b"i"),
         *(again if dropped_for_good else []),
         entry(LogEntryType.ROLLBACK, 1),
-        entry(LogEntryType.TRUNCATE, 0, "t"),
     )
     assert timeline_of(log).indexes == (() if dropped_for_good else (before,))
-    assert folded(log) == {"u": {b"k": b"v"} if dropped_for_good else {}}, "an index that can't be used holds up a TRUNCATE"
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -468,7 +433,6 @@ def test_an_index_is_committed_by_its_own_transaction_not_by_one_that_once_made_
     of_two = replace(of_one, uuid="ju", unique=True)
     log = in_one_ledger(
         create("t", "u"),
-        insert("t", b"k", b"v"),
         entry(LogEntryType.BEGIN, 1),
         entry(LogEntryType.BEGIN, 2),
         entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(of_one)),
@@ -476,26 +440,21 @@ def test_an_index_is_committed_by_its_own_transaction_not_by_one_that_once_made_
         entry(LogEntryType.CREATE_INDEX, 2, "t", value=encode_index(of_two)),
         entry(LogEntryType.COMMIT, 1),
         entry(LogEntryType.COMMIT if committed else LogEntryType.ROLLBACK, 2),
-        entry(LogEntryType.TRUNCATE, 0, "t"),
     )
     assert timeline_of(log).indexes == ((of_two,) if committed else ())
-    assert folded(log) == {"u": {} if committed else {b"k": b"v"}}
 
 
-def test_an_index_that_is_dropped_before_its_maker_commits_blocks_no_truncate() -> None:
+def test_an_index_that_is_dropped_before_its_maker_commits_is_gone() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(
         create("t", "u"),
-        insert("t", b"k", b"v"),
         entry(LogEntryType.BEGIN, 1),
         entry(LogEntryType.BEGIN, 2),
         entry(LogEntryType.DROP_INDEX, 1, value=b"i"),
         entry(LogEntryType.CREATE_INDEX, 2, "t", value=encode_index(index)),
         entry(LogEntryType.COMMIT, 1),
-        entry(LogEntryType.TRUNCATE, 0, "t"),
     )
     assert timeline_of(log).indexes == ()
-    assert folded(log) == {"u": {}}
 
 
 def test_a_rename_to_a_tables_name_drops_that_table() -> None:
@@ -512,22 +471,6 @@ def test_a_rename_to_a_tables_name_drops_that_table() -> None:
     assert folded(log) == {"new": {b"b": b"of the new one", b"c": b"of the new one"}}
     assert timeline_of(log).indexes == ()
     assert timeline_of(log).state.indexes == ()
-
-
-@pytest.mark.parametrize("dropped", [False, True])
-def test_a_rollbacks_leftover_index_blocks_truncates_until_it_is_dropped(dropped: bool) -> None:
-    index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
-    log = in_one_ledger(
-        create("t", "u"),
-        insert("t", b"k", b"v"),
-        entry(LogEntryType.BEGIN, 1),
-        entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(index)),
-        entry(LogEntryType.ROLLBACK, 1),
-        *([entry(LogEntryType.DROP_INDEX, value=b"i")] if dropped else []),
-        entry(LogEntryType.TRUNCATE, 0, "t"),
-    )
-    assert timeline_of(log).indexes == ()
-    assert folded(log) == {"u": {} if dropped else {b"k": b"v"}}
 
 
 @pytest.mark.parametrize(
@@ -650,7 +593,7 @@ def test_a_transaction_that_defines_nothing_costs_the_driver_some_columns_and_no
     control = Control(pa.RecordBatch.from_arrays(arrays, schema=BOUNDARY_SCHEMA), (definition,))
     tracemalloc.start()
     try:
-        timeline = walk(control, lambda *_: ())
+        timeline = walk(control)
         held, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -4,9 +4,7 @@ A change outside of a transaction is committed by its own entry, one inside by t
 transaction that commits after the starting LSN may have begun before. So reading begins at the oldest BEGIN that was open there (the
 restart LSN), and earlier commits are left out.
 
-Entries and changes are Arrow columns. Only types and transactions are read here, and definitions, which are rare, in full. Table names are
-those of the entries. A TRUNCATE that HerdDB refused is left out, as in a checkpoint's fold (wal/uncommitted.py). Tables are identified by
-name here, since a stream may begin in the middle of a log. An index that a ROLLBACK left before the first entry is unknown.
+Entries and changes are Arrow columns. Only types and transactions are read here. Table names are those of the entries.
 """
 
 from __future__ import annotations
@@ -16,16 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from herdkeeper.codecs.herddb.index import decode_index
-from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
-from herdkeeper.codecs.herddb.table import decode_table
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper_jobs.datasource.schema import CHANGES_ARROW
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.uncommitted import PendingDefinitions, Uncommitted
 
-_ROW_CHANGES = frozenset(int(kind) for kind in ROW_CHANGES)
 _NOTHING = frozenset((int(LogEntryType.NOOP), int(LogEntryType.CONSISTENCY_CHECK)))
 _BEGIN, _COMMIT, _ROLLBACK = (int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK))
 _NAMES = pa.array([next((kind.name for kind in LogEntryType if kind == code), "") for code in range(max(LogEntryType) + 1)])
@@ -40,6 +33,7 @@ class TransactionBeganEarlierError(RuntimeError):
 class _Changes:
     """Changes of an open transaction: row numbers in the current batch, and the rows of earlier batches."""
 
+    begin: Lsn
     here: list[int] = field(default_factory=list)
     before: list[pa.RecordBatch] = field(default_factory=list)
 
@@ -47,16 +41,6 @@ class _Changes:
         if self.here:
             self.before.append(entries.take(pa.array(self.here)))
             self.here = []
-
-    def has_changed(self, table: str, entries: pa.RecordBatch) -> bool:
-        """Whether a row of that table changed."""
-        batches = [*self.before, entries.take(pa.array(self.here, pa.int64()))]
-        return any(_changes_of(table, batch) for batch in batches)
-
-
-def _changes_of(table: str, entries: pa.RecordBatch) -> bool:
-    is_row = pc.is_in(entries.column("type"), pa.array(sorted(_ROW_CHANGES), pa.int32()))
-    return bool(pc.any(pc.and_(is_row, pc.equal(entries.column("table_name"), table)), min_count=0).as_py())
 
 
 class CommittedChanges:
@@ -67,13 +51,12 @@ class CommittedChanges:
 
     def __init__(self, after: Lsn | None) -> None:
         self._after = after
-        self._uncommitted = Uncommitted(lambda name: name)
-        self._changes: dict[int, _Changes] = {}
+        self._open: dict[int, _Changes] = {}
 
     @property
     def restart(self) -> Lsn | None:
         """Where reading must restart to know the currently open transactions; None without any."""
-        return min((transaction.begin for transaction in self._uncommitted.open.values()), default=None)
+        return min((changes.begin for changes in self._open.values()), default=None)
 
     def take(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Takes the next entries (`wal.decode.LOG_SCHEMA`); yields what they commit (`CHANGES_ARROW`).
@@ -83,16 +66,13 @@ class CommittedChanges:
         """
         batch = _Batch(entries, self._after)
         for row, (kind, transaction_id) in enumerate(zip(batch.kinds, batch.transactions, strict=True)):
-            if kind in _ROW_CHANGES:
-                self._change(batch, row)
-            elif kind == _BEGIN:
-                self._uncommitted.begin(transaction_id, batch.lsn(row))
-                self._changes[transaction_id] = _Changes()
+            if kind == _BEGIN:
+                self._open[transaction_id] = _Changes(batch.lsn(row))
             elif kind in (_COMMIT, _ROLLBACK):
                 self._end(batch, row, committed=kind == _COMMIT)
             elif kind not in _NOTHING:
-                self._define(batch, row)
-        for changes in self._changes.values():
+                self._change(batch, row)
+        for changes in self._open.values():
             changes.keep(entries)
         yield from batch.committed()
 
@@ -100,13 +80,13 @@ class CommittedChanges:
         transaction_id = batch.transactions[row]
         if transaction_id <= 0:
             batch.commit_alone(row)
-        elif (changes := self._changes.get(transaction_id)) is not None:
+        elif (changes := self._open.get(transaction_id)) is not None:
             changes.here.append(row)
         # else it began before the first entry: its end decides whether that matters
 
     def _end(self, batch: _Batch, row: int, *, committed: bool) -> None:
         transaction_id = batch.transactions[row]
-        changes = self._changes.pop(transaction_id, None)
+        changes = self._open.pop(transaction_id, None)
         if changes is None:
             # of an earlier transaction nothing was returned, so there is nothing to undo
             if committed and batch.is_new(row):
@@ -116,50 +96,8 @@ class CommittedChanges:
                     "manifest)"
                 )
             return
-        ended = self._uncommitted.end(transaction_id, committed=committed)
-        for table in ended.dropped_tables:
-            self._uncommitted.drop_table(table)
-        for index in ended.dropped_indexes:
-            self._uncommitted.drop_index(index)
         if committed:
             batch.commit(changes, row)
-
-    def _define(self, batch: _Batch, row: int) -> None:
-        """Handles a definition or a TRUNCATE."""
-        kind, transaction_id, table = LogEntryType(batch.kinds[row]), batch.transactions[row], batch.table(row)
-        if kind is LogEntryType.TRUNCATE:
-
-            def has_changed(transaction: PendingDefinitions) -> bool:
-                return self._changes[transaction.id].has_changed(table, batch.entries)
-
-            if not self._uncommitted.refuses_truncate(table, table, has_changed):
-                batch.commit_alone(row)
-            return
-        if transaction_id <= 0 or transaction_id in self._changes:
-            self._follow(kind, transaction_id, table, batch.value(row))
-        self._change(batch, row)
-
-    def _follow(self, kind: LogEntryType, transaction_id: int, table: str, value: bytes) -> None:
-        """Applies a definition at its own entry."""
-        known, inside = self._uncommitted, transaction_id > 0
-        match kind:
-            case LogEntryType.CREATE_TABLE if inside:
-                known.make_table(table, table, transaction_id)
-            case LogEntryType.ALTER_TABLE:
-                known.rename_table(table, decode_table(value).name)
-            case LogEntryType.DROP_TABLE if inside:
-                known.will_drop_table(table, transaction_id)
-            case LogEntryType.DROP_TABLE:
-                known.drop_table(table)
-            case LogEntryType.CREATE_INDEX:
-                index = decode_index(value)
-                known.make_index(index.name, index.table, transaction_id)
-            case LogEntryType.DROP_INDEX if inside:
-                known.will_drop_index(value.decode(), transaction_id)
-            case LogEntryType.DROP_INDEX:
-                known.drop_index(value.decode())
-            case _:
-                pass  # a table made outside of transactions is committed
 
 
 class _Batch:
@@ -176,12 +114,6 @@ class _Batch:
 
     def lsn(self, row: int) -> Lsn:
         return Lsn(*(self.entries.column(name)[row].as_py() for name in ("ledger_id", "entry_id")))
-
-    def table(self, row: int) -> str:
-        return str(self.entries.column("table_name")[row].as_py())
-
-    def value(self, row: int) -> bytes:
-        return bytes(self.entries.column("row_value")[row].as_py())
 
     def is_new(self, row: int) -> bool:
         return row >= self._first_new

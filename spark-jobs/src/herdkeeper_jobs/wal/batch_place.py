@@ -31,21 +31,6 @@ PLACED_SCHEMA = pa.schema(
 )
 """Row changes that are part of the final state: index of their table in the timeline, LSN of application, and own LSN."""
 
-
-TOUCH_COLUMNS = "transaction_id long, table_name string, begin_ledger long, begin_entry long, ledger_id long, entry_id long"
-"""Changes of tables by transactions, each with the BEGIN of its transaction, as Spark DDL."""
-_TOUCH_SCHEMA = pa.schema(
-    [
-        ("transaction_id", pa.int64()),
-        ("table_name", pa.string()),
-        ("begin_ledger", pa.int64()),
-        ("begin_entry", pa.int64()),
-        ("ledger_id", pa.int64()),
-        ("entry_id", pa.int64()),
-    ]
-)
-
-
 _CHANGES = np.array([int(kind) for kind in ROW_CHANGES], np.int32)
 
 
@@ -119,7 +104,9 @@ class _Commits:
     """Begins and ends of transactions by id."""
 
     def __init__(self, spans: Spans) -> None:
-        self._ids, self._begins = _begins_of(spans)
+        ids, first = np.unique(spans.ids, return_index=True)
+        self._ids = _Ids(ids.tolist())
+        self._begins = _Grouped(np.append(first, len(spans.ids)), spans.begins)
         self._ends = spans.ends.and_nowhere()
         self._ended = np.append(spans.ended, False)
         self._committed = np.append(spans.committed, False)
@@ -130,11 +117,6 @@ class _Commits:
         ends = self._ends.take(span)
         lost = (span < 0) | (self._ended[span] & ends.is_before(lsns))
         return ends, self._committed[span] & ~lost, lost
-
-
-def _begins_of(spans: Spans) -> tuple[_Ids, _Grouped]:
-    ids, first = np.unique(spans.ids, return_index=True)
-    return _Ids(ids.tolist()), _Grouped(np.append(first, len(spans.ids)), spans.begins)
 
 
 class _Tables:
@@ -173,38 +155,6 @@ class _Tables:
         passed_over &= applied.is_before(self._made.take(tables))
         held: Flags = (self.position[tables] >= 0) & ~passed_over & ~applied.is_before(self._truncated.take(tables))
         return held
-
-
-class BatchBegins:
-    """Finds the transactions of a batch's changes."""
-
-    def __init__(self, spans: Spans) -> None:
-        self._ids, self._begins = _begins_of(spans)
-
-    def first_touches(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns each transaction's first change of each table, from changes inside of transactions.
-
-        Changes without a BEGIN are left out: their placing fails and names them.
-        """
-        lsns = Lsns(*(changes.column(name).to_numpy() for name in ("ledger_id", "entry_id")))
-        lines = self._ids.lines(changes.column("transaction_id").to_numpy())
-        found = self._begins.last_before(lines, lsns, np.zeros(len(lsns), np.bool_))
-        begins = self._begins.lsns.take(found)
-        columns = [
-            changes.column("transaction_id"),
-            changes.column("table_name"),
-            pa.array(begins.ledgers),
-            pa.array(begins.entries),
-            changes.column("ledger_id"),
-            changes.column("entry_id"),
-        ]
-        touches = pa.RecordBatch.from_arrays(columns, schema=_TOUCH_SCHEMA).filter(pa.array(found >= 0))
-        in_order = touches.sort_by([("ledger_id", "ascending"), ("entry_id", "ascending")])
-        life = _TOUCH_SCHEMA.names[:4]
-        place = pa.array(np.arange(in_order.num_rows))
-        numbered = pa.Table.from_batches([in_order.select(life)]).append_column("place", place)
-        first = numbered.group_by(life, use_threads=False).aggregate([("place", "min")]).column("place_min")
-        return in_order.take(first.combine_chunks() if first.num_chunks != 1 else first.chunk(0))
 
 
 class BatchPlacing:

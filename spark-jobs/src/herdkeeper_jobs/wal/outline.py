@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +12,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 
 from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
-from herdkeeper_jobs.wal.batch_place import TOUCH_COLUMNS, BatchBegins
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.spans import BOUNDARY_NAMES, BOUNDARY_SCHEMA, Control, ControlEntry, Spans
+from herdkeeper_jobs.wal.spans import BOUNDARY_NAMES, BOUNDARY_SCHEMA, Control, ControlEntry
 from herdkeeper_jobs.wal.task_log import Entries, TaskLog, as_task_log
-from herdkeeper_jobs.wal.timeline import Timeline, Touch, walk
+from herdkeeper_jobs.wal.timeline import Timeline, walk
 
 _EXTENT_NAMES = ("entries", "ledger_id", "entry_id", "timestamp", "latest")
 _EXTENT_COLUMNS = ", ".join(f"{name} long" for name in _EXTENT_NAMES)
@@ -133,23 +131,4 @@ def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None, o
     task_log = as_task_log(log)
     control = (log_outline(task_log) if outline is None else outline).control
     definitions = tuple(entry for entry in control.definitions if task_log.has(entry.lsn))
-    return walk(Control(task_log.part(control.boundaries), definitions), partial(_touches, task_log), start)
-
-
-def _touches(log: TaskLog, tables: list[str], transactions: Spans) -> list[Touch]:
-    """Finds each transaction's first change of each of these tables."""
-    broadcast = log.tasks.sparkSession.sparkContext.broadcast(BatchBegins(transactions))
-    names = pa.array(tables, pa.string())
-
-    def with_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            wanted = pc.and_(pc.is_in(batch.column("type"), _CHANGES), pc.is_in(batch.column("table_name"), names))
-            yield broadcast.value.first_touches(batch.filter(pc.and_(wanted, pc.greater(batch.column("transaction_id"), 0))))
-
-    columns = ("ledger_id", "entry_id", "type", "transaction_id", "table_name")
-    first: dict[tuple[int, str, Lsn], Lsn] = {}
-    for row in log.in_tasks(with_begin, TOUCH_COLUMNS, columns).collect():
-        life = row["transaction_id"], row["table_name"], Lsn(row["begin_ledger"], row["begin_entry"])
-        lsn = Lsn(row["ledger_id"], row["entry_id"])
-        first[life] = min(first.get(life, lsn), lsn)
-    return [Touch(*life, lsn) for life, lsn in first.items()]
+    return walk(Control(task_log.part(control.boundaries), definitions), start)

@@ -131,19 +131,6 @@ class Spans:
         """BEGINs and ids of transactions that are open at the end, oldest first."""
         return sorted((self.begins[position], int(self.ids[position])) for position in np.flatnonzero(~self.ended).tolist())
 
-    def open_at(self, lsns: Iterable[Lsn]) -> set[int]:
-        """The ids that are open at one of these LSNs."""
-        found: set[int] = set()
-        for lsn in lsns:
-            at = Lsns.of([lsn])
-            found.update(self.ids[self.begins.is_before(at) & (~self.ended | at.is_before(self.ends))].tolist())
-        return found
-
-    def of_ids(self, ids: set[int]) -> Spans:
-        """All lifetimes of some ids."""
-        mine = np.isin(self.ids, list(ids))
-        return Spans(self.ids[mine], self.begins.take(mine), self.ends.take(mine), self.committed[mine])
-
     @property
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         return self.ids, self.begins.ledgers, self.begins.entries, self.ends.ledgers, self.ends.entries, self.committed

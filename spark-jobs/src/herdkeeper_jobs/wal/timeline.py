@@ -11,11 +11,11 @@ which table, and when it applies.
 - A change names its table by name. HerdDB resolves the name when it applies the change: at the entry outside of a transaction, at the
   COMMIT inside. A name without a table at the COMMIT (renamed or dropped meanwhile) is skipped, there and here. The same holds for a DROP
   TABLE inside a transaction: the COMMIT drops whatever has that name then.
-- TRUNCATE takes effect unless HerdDB refuses it, by the rule of `uncommitted`.
+- TRUNCATE takes effect at its own entry: SQL nodes log none that they refuse.
 - A rename to the name of another table is accepted, and that table is gone.
-- A ROLLBACK leaves the indexes that its transaction made on older tables. Until they are dropped they are unusable, and a TRUNCATE of the
-  table is refused. It restores none: a DROP INDEX inside a transaction drops at the COMMIT, and the name is taken until then. So the same
-  transaction can reuse the name only after another one has dropped the older index for good.
+- HerdDB's ROLLBACK leaves the indexes that its transaction made on older tables, unusable until they are dropped. SQL nodes make such an
+  index outside of transactions.
+- A DROP INDEX inside a transaction drops at the COMMIT whatever has that name then.
 - An index becomes usable at the COMMIT of the transaction that made it, whatever others did under its name.
 
 A walk begins with nothing, or with a StartingPoint. Then the state replaces earlier control entries. Of earlier row changes only those of
@@ -26,10 +26,9 @@ Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntryType
@@ -48,17 +47,6 @@ def names_no_table(lsn: Lsn, table: str) -> LogInconsistentError:
 def is_in_no_transaction(lsn: Lsn, transaction_id: int) -> LogInconsistentError:
     """The error of a row change inside of a transaction."""
     return LogInconsistentError(f"entry {lsn} belongs to transaction {transaction_id}, which is not open there")
-
-
-class Touch(NamedTuple):
-    """A transaction's changes of a table's rows; needed for TRUNCATE only."""
-
-    transaction_id: int
-    table: str
-    begin: Lsn
-    """The transaction's BEGIN: a log may reuse an id many times, even in one ledger."""
-    first: Lsn
-    """The first such change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +69,7 @@ class Timeline:
     names: Mapping[str, tuple[tuple[Lsn, ...], tuple[str | None, ...]]]
     """By name, when its meaning changed, and to which table's uuid."""
     truncated: Mapping[str, Lsn]
-    """By uuid, the last TRUNCATE that took effect."""
+    """By uuid, the last TRUNCATE."""
     positions: Mapping[str, int]
     """By uuid, the index in `tables`."""
     made: Mapping[str, tuple[int, Lsn]]
@@ -101,15 +89,11 @@ class Timeline:
         return None if uuid in self.truncated else self.positions.get(uuid)
 
 
-FindTouches = Callable[[list[str], Spans], Iterable[Touch]]
-"""Finds each transaction's first change of each of these tables."""
+def walk(control: Control, start: StartingPoint | None = None) -> Timeline:
+    """Returns the timeline of control entries.
 
-
-def walk(control: Control, find_touches: FindTouches, start: StartingPoint | None = None) -> Timeline:
-    """Returns the timeline of control entries. Touches are only searched if there are TRUNCATEs.
-
-    Only definitions are walked, with the transactions that have any, or that a TRUNCATE may meet: of all others only the COMMIT's place
-    matters. Without a `start` the log begins with nothing. With one, entries up to it are skipped.
+    Only definitions are walked, with the transactions that have any: of all others only the COMMIT's place matters. Without a `start` the
+    log begins with nothing. With one, entries up to it are skipped.
 
     Raises:
         LogInconsistentError: an entry refers to a transaction, a table or an index that no earlier one made.
@@ -117,19 +101,15 @@ def walk(control: Control, find_touches: FindTouches, start: StartingPoint | Non
     """
     behind = control if start is None else control.behind(start)
     spans = Spans.of(behind.boundaries, start)
-    truncates = [entry for entry in behind.definitions if entry.type is LogEntryType.TRUNCATE]
-    met = spans.open_at(entry.lsn for entry in truncates)
-    touches = find_touches(sorted({entry.table for entry in truncates}), spans.of_ids(met)) if met else ()
-    walker = _Walker(tuple(touches), start)
-    walked = met | {entry.transaction_id for entry in behind.definitions} | (set() if start is None else start.state.transaction_ids)
+    walker = _Walker(start)
+    walked = {entry.transaction_id for entry in behind.definitions} | (set() if start is None else start.state.transaction_ids)
     for entry in behind.of_transactions(walked):
         walker.apply(entry)
     return walker.timeline(spans)
 
 
 class _Walker:
-    def __init__(self, touches: tuple[Touch, ...], start: StartingPoint | None) -> None:
-        self._touches = {(touch.transaction_id, touch.begin, touch.table): touch.first for touch in touches}
+    def __init__(self, start: StartingPoint | None) -> None:
         self._tables: dict[str, TableDefinition] = {}
         self._made: dict[str, tuple[int, Lsn]] = {}
         self._by_name: dict[str, str] = {}
@@ -154,7 +134,7 @@ class _Walker:
         for index in start.state.indexes:
             self._indexes[index.definition.name] = (index.definition, index.table_uuid)
             if index.maker is not None:
-                self._uncommitted.indexes[index.definition.name] = index.table_uuid, index.maker
+                self._uncommitted.indexes[index.definition.name] = index.maker
         for one in start.state.transactions:
             self._uncommitted.open[one.transaction_id] = PendingDefinitions(
                 one.transaction_id,
@@ -167,7 +147,7 @@ class _Walker:
 
     def _state(self, spans: Spans) -> LogState:
         tables = [StateTable(table, self._uncommitted.tables.get(uuid), uuid in self._altered) for uuid, table in self._tables.items()]
-        makers = {name: maker for name, (_, maker) in self._uncommitted.indexes.items()}
+        makers = self._uncommitted.indexes
         indexes = [StateIndex(index, uuid, makers.get(name)) for name, (index, uuid) in sorted(self._indexes.items())]
         transactions = [
             StateTransaction(
@@ -247,8 +227,8 @@ class _Walker:
                 self._uncommitted.will_drop_table(entry.table, entry.transaction_id)
             else:
                 self._drop_table(uuid, entry.lsn)
-        elif not self._uncommitted.refuses_truncate(uuid := self._uuid_of(entry), entry.table, partial(self._has_changed, entry)):
-            self._truncated[uuid] = entry.lsn
+        else:
+            self._truncated[self._uuid_of(entry)] = entry.lsn
 
     def _alter(self, table: TableDefinition, lsn: Lsn) -> None:
         before = self._tables.get(table.uuid)
@@ -270,13 +250,13 @@ class _Walker:
         table = self._tables.pop(uuid, None)
         if table is not None and self._by_name.get(table.name) == uuid:
             self._name(table.name, None, lsn)
-        self._uncommitted.drop_table(uuid)
+        self._uncommitted.tables.pop(uuid, None)
         for name in [name for name, (_, owner) in self._indexes.items() if owner == uuid]:
             self._drop_index(name)
 
     def _drop_index(self, name: str) -> None:
         self._indexes.pop(name, None)
-        self._uncommitted.drop_index(name)
+        self._uncommitted.indexes.pop(name, None)
 
     def _change_index(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.DROP_INDEX:
@@ -295,12 +275,8 @@ class _Walker:
             )
         if entry.transaction_id > 0:
             self._require_open(entry)
-        self._uncommitted.make_index(index.name, uuid, entry.transaction_id)
+        self._uncommitted.make_index(index.name, entry.transaction_id)
         self._indexes[index.name] = (index, uuid)
-
-    def _has_changed(self, truncate: ControlEntry, transaction: PendingDefinitions) -> bool:
-        first = self._touches.get((transaction.id, transaction.begin, truncate.table))
-        return first is not None and first < truncate.lsn
 
     def _uuid_of(self, entry: ControlEntry) -> str:
         uuid = self._by_name.get(entry.table)
