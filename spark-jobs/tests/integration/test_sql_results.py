@@ -115,6 +115,9 @@ def tables(connection: dbapi.Connection) -> dbapi.Cursor:
         ("DELETE FROM parent WHERE k = ?", [1.7], "is not a whole number"),
         ("INSERT INTO parent VALUES(4, 2147483648, '')", [], "can't plan"),
         ("SELECT k * 9223372036854775807 FROM parent", [], "overflow"),
+        ("UPDATE parent SET n = n / 0", [], r"column n \(integer\):Infinity is too large for an int"),
+        ("INSERT INTO parent VALUES(4, 2147483647 + 1, '')", [], r"column n \(integer\):2147483648 is too large for an int"),
+        ("SELECT CAST(n * 1e300 AS int) FROM parent", [], "too large for an int"),
         ("SELECT k FROM parent WHERE n = (SELECT k FROM parent)", [], "returns 3 rows"),
     ],
 )

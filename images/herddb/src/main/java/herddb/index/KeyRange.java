@@ -8,7 +8,7 @@ import herddb.model.Record;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.TableContext;
 import herddb.sql.SQLRecordKeyFunction;
-import io.herdkeeper.node.internals.HerdInternals;
+import herddb.sql.UnfitNumberException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
@@ -48,7 +48,7 @@ final class KeyRange {
     }
 
     private byte[][] keys(StatementEvaluationContext context, TableContext table) {
-        Column[] columns = HerdInternals.columns(least == null ? most : least);
+        Column[] columns = (least == null ? most : least).getColumns();
         byte[] from = value(least, context, table);
         byte[] to = value(most, context, table);
         if (columns.length != 1) {
@@ -62,11 +62,11 @@ final class KeyRange {
         };
     }
 
-    /** All but one condition by NULL, which no row meets. */
+    /** All but one condition by NULL, which no row meets, or by a number that is too large for the column. */
     private static byte[] value(SQLRecordKeyFunction bound, StatementEvaluationContext context, TableContext table) {
         try {
             return bound == null ? null : bound.computeNewValue(null, context, table);
-        } catch (InvalidNullValueForKeyException none) {
+        } catch (InvalidNullValueForKeyException | UnfitNumberException none) {
             return null;
         }
     }

@@ -1,9 +1,9 @@
 package herddb.sql.expressions;
 
-import herddb.model.ColumnTypes;
 import herddb.model.StatementExecutionException;
-import herddb.model.planner.Values;
+import herddb.sql.ColumnValues;
 import herddb.sql.SQLRecordPredicate;
+import herddb.sql.Values;
 import java.util.function.BinaryOperator;
 import java.util.function.LongBinaryOperator;
 
@@ -11,8 +11,9 @@ import java.util.function.LongBinaryOperator;
  * Shared code of the operators and casts that replace HerdDB's. For HerdDB's, NULL is 0, and a number that is too large is cut.
  *
  * <p>In this package are {@link CompiledAddExpression}, {@link CompiledSubtractExpression}, {@link CompiledMultiplyExpression},
- * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CastExpression}, {@link TypedJdbcParameterExpression},
- * {@link AccessCurrentRowExpression}, {@link CompiledLikeExpression} and {@link CompiledParenthesisExpression}.
+ * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CastExpression}, {@link ConstantExpression},
+ * {@link TypedJdbcParameterExpression}, {@link AccessCurrentRowExpression}, {@link CompiledLikeExpression} and
+ * {@link CompiledParenthesisExpression}.
  */
 final class Arithmetic {
 
@@ -42,12 +43,9 @@ final class Arithmetic {
         return (long) number;
     }
 
-    /** As HerdDB casts, but for whole numbers that have too many bits. */
+    /** As HerdDB casts, but for numbers that are too large. */
     static Object cast(Object value, int type) {
-        if (value instanceof Long number && (type == ColumnTypes.INTEGER || type == ColumnTypes.NOTNULL_INTEGER)
-                && number != number.intValue()) {
-            throw new StatementExecutionException(number + " is too large for an int");
-        }
+        ColumnValues.refuseUnfit(value, type);
         return SQLRecordPredicate.cast(value, type);
     }
 }

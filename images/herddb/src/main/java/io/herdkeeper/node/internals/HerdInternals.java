@@ -18,14 +18,12 @@ import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
-import herddb.model.Column;
 import herddb.model.Table;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.CalcitePlanner;
-import herddb.sql.SQLRecordKeyFunction;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -119,7 +117,6 @@ public final class HerdInternals {
     private static final Field PLANNER = field(DBManager.class.getName(), "planner", AbstractSQLPlanner.class);
     private static final Field SYNTAX = field(CalcitePlanner.class.getName(), "SQL_PARSER_CONFIG", SqlParser.Config.class);
     private static final Field SCHEMA = field(CalcitePlanner.class.getName(), "rootSchema", SchemaPlus.class);
-    private static final Field KEY_COLUMNS = field(SQLRecordKeyFunction.class.getName(), "columns", Column[].class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
     private static final Field ROUTES = field(HDBConnection.class.getName(), "routes", Map.class);
@@ -334,11 +331,6 @@ public final class HerdInternals {
     /** A planner makes its schema, the tables of all tablespaces, anew when it plans next. */
     public static void forgetSchema(AbstractSQLPlanner planner) {
         set(SCHEMA, planner, null);
-    }
-
-    /** The columns of a key, or of its beginning, for which a function computes values. */
-    public static Column[] columns(SQLRecordKeyFunction key) {
-        return (Column[]) get(KEY_COLUMNS, key);
     }
 
     /** What makes the logs of a node's tablespaces. */

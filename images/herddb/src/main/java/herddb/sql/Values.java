@@ -1,4 +1,4 @@
-package herddb.model.planner;
+package herddb.sql;
 
 import herddb.utils.SQLRecordPredicateFunctions;
 import herddb.utils.SQLRecordPredicateFunctions.CompareResult;
