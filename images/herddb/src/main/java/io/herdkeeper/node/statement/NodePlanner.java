@@ -3,6 +3,7 @@ package io.herdkeeper.node.statement;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.StatementExecutionException;
+import herddb.model.commands.SQLPlannedOperationStatement;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.TranslatedQuery;
 import herddb.utils.SQLUtils;
@@ -35,6 +36,10 @@ final class NodePlanner extends AbstractSQLPlanner {
     private static final Pattern SELECT = Pattern.compile("\\bSELECT\\b", Pattern.CASE_INSENSITIVE);
     private static final Pattern CREATE_TABLE = Pattern.compile("CREATE\\s+TABLE\\b", Pattern.CASE_INSENSITIVE);
 
+    /** HerdDB reads one row by its key as a change of rows, too. At other queries it fails, or forgets their scanner. */
+    private static final String A_QUERY = "a query that does not name one row by its whole key is sent as a query (in JDBC by executeQuery),"
+            + " not as a change of rows (executeUpdate)";
+
     /** If none of them was in the cache of plans, the lists hold about a megabyte. A schema is made in milliseconds. */
     static final int STATEMENTS_OF_A_SCHEMA = 10_000;
 
@@ -65,15 +70,22 @@ final class NodePlanner extends AbstractSQLPlanner {
         }
         for (boolean again = false;; again = true) {
             try {
-                return planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
+                TranslatedQuery plan = planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
+                if (!scan && plan.plan != null && plan.plan.mainStatement instanceof SQLPlannedOperationStatement rows
+                        && rows.getRootOp().getOutputSchema().length > 0) {
+                    throw new StatementExecutionException(A_QUERY);
+                }
+                return plan;
             } catch (StatementExecutionException refusal) {
-                throw refusal;
+                throw !scan && refusal.getMessage() != null && refusal.getMessage().startsWith("unsupported GET not on PK")
+                        ? new StatementExecutionException(A_QUERY, refusal) : refusal;
             } catch (RuntimeException error) {
                 if (again) {
                     TableSpaceManager led = manager.getTableSpaceManager(tablespace);
                     boolean leads = led != null && led.isLeader() && !led.isClosed() && !led.isFailed();
                     // the next leader may plan it
-                    throw leads ? new StatementExecutionException("HerdDB can't plan this statement: " + error, error) : error;
+                    throw leads ? new StatementExecutionException(!scan && SELECT.matcher(planned).lookingAt()
+                            ? A_QUERY : "HerdDB can't plan this statement: " + error, error) : error;
                 }
             }
             forgetSchema.run();

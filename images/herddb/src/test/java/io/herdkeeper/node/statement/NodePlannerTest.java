@@ -18,11 +18,15 @@ import java.lang.reflect.Field;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.calcite.schema.SchemaPlus;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** HerdDB's list of functions, which grows with each plan, and at which statements that are planned at once meet. */
 class NodePlannerTest {
@@ -72,6 +76,20 @@ class NodePlannerTest {
         NodePlanner planner = over(new StatementExecutionException("there is no table"));
         assertThrows(StatementExecutionException.class, () -> plan(planner, "SELECT 1"));
         assertEquals(0, forgotten.get());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT * FROM t", "SELECT k FROM t", "SELECT * FROM t WHERE n=1", "SELECT COUNT(*) FROM t",
+        "SELECT * FROM t ORDER BY n", "SELECT k FROM t a WHERE k=1 UNION ALL SELECT n FROM t"})
+    void aQueryThatIsSentAsAChangeOfRowsIsRefusedInWords(String query) throws Exception {
+        long open = Node.begin(leader.server(), "herd");
+        for (long transaction : new long[] {0, open}) {
+            StatementExecutionException refusal =
+                    assertThrows(StatementExecutionException.class, () -> Node.execute(leader.server(), transaction, query));
+            assertTrue(refusal.getMessage().contains("is sent as a query"), refusal.getMessage());
+        }
+        CompletableFuture.runAsync(() -> Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'herd'," + open)).get(30, TimeUnit.SECONDS);
+        Node.execute(leader.server(), 0, "SELECT * FROM t WHERE k=1");
     }
 
     @Test
