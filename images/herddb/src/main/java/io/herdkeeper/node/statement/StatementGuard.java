@@ -1,5 +1,6 @@
 package io.herdkeeper.node.statement;
 
+import herddb.codec.RecordSerializer;
 import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
@@ -10,6 +11,7 @@ import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.Column;
+import herddb.model.ColumnTypes;
 import herddb.model.DDLStatementExecutionResult;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DataScanner;
@@ -18,6 +20,7 @@ import herddb.model.ExecutionPlan;
 import herddb.model.ForeignKeyDef;
 import herddb.model.Index;
 import herddb.model.NotLeaderException;
+import herddb.model.Record;
 import herddb.model.ScanResult;
 import herddb.model.Statement;
 import herddb.model.StatementEvaluationContext;
@@ -45,6 +48,8 @@ import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.sql.AbstractSQLPlanner;
+import herddb.utils.Bytes;
+import herddb.utils.LocalLockManager;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.LogFailures;
@@ -63,8 +68,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.stats.StatsLogger;
 
@@ -183,7 +190,16 @@ public final class StatementGuard extends DBManager {
         if (logged || isUnexpected(error)) {
             log.end(error);
         }
-        return logged ? LogFailures.outcomeUnknown(error) : error;
+        return logged ? LogFailures.outcomeUnknown(error) : inWords(error);
+    }
+
+    /** HerdDB locks each row's values of unique indexes, and can't lock NULL. It refuses such a row without a word. */
+    private static Throwable inWords(Throwable error) {
+        Throwable root = LogFailures.rootOf(error);
+        boolean isOfALock = root instanceof NullPointerException && Arrays.stream(root.getStackTrace())
+                .anyMatch(frame -> frame.getClassName().equals(LocalLockManager.class.getName()));
+        return !isOfALock ? error : new StatementExecutionException("a row needs a value in the first column of each unique index: give it one."
+                + " If it is to be deleted, give it one by an UPDATE first, or drop the index", error);
     }
 
     /** An Error, as without memory, comes from anywhere: nobody knows what HerdDB has done by then, and what it still holds. */
@@ -623,6 +639,30 @@ public final class StatementGuard extends DBManager {
         if (tablespace.getTransactions().stream().anyMatch(each -> each.isIndexDropped(index.name))) {
             throw new StatementExecutionException(refused + "a transaction drops an index " + index.name
                     + ", and its COMMIT would drop this one; commit it or roll it back first");
+        }
+        if (index.unique && !ColumnTypes.isNotNullDataType(index.columns[0].type)) {
+            refuseRowsWithoutValue((TableManager) tablespace.getTableManager(table), index, own, refused);
+        }
+    }
+
+    /** HerdDB refuses such a row once the index is there: it could not be changed or deleted, and no restore could load it. */
+    private static void refuseRowsWithoutValue(TableManager manager, Index index, Transaction own, String refused) {
+        Table table = manager.getTable();
+        String column = index.columnNames[0];
+        AtomicReference<Bytes> found = new AtomicReference<>();
+        Consumer<Record> look = row -> {
+            if (row.getDataAccessor(table).get(column) == null) {
+                found.set(row.key);
+            }
+        };
+        manager.scanForIndexRebuild(look);
+        if (own != null) {
+            own.newRecords.getOrDefault(table.name, Map.of()).values().forEach(look);
+        }
+        if (found.get() != null) {
+            throw new StatementExecutionException(refused + "the row with the key "
+                    + RecordSerializer.deserializePrimaryKey(found.get(), table) + " has no value in the column " + column
+                    + ": give it one, or delete it, and others like it");
         }
     }
 

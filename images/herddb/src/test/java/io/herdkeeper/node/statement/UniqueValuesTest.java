@@ -7,11 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
+import herddb.model.ColumnTypes;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DuplicatePrimaryKeyException;
+import herddb.model.Index;
 import herddb.model.RecordTooBigException;
+import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
+import herddb.model.TransactionContext;
 import herddb.model.UniqueIndexContraintViolationException;
+import herddb.model.commands.CreateIndexStatement;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
@@ -140,6 +145,64 @@ class UniqueValuesTest {
         end(open, true);
         assertThrows(UniqueIndexContraintViolationException.class, () -> insert(0, 102, 100, null));
         assertSameRows();
+    }
+
+    @Test
+    void aUniqueIndexIsMadeOnceEachRowHasAValueInItsFirstColumn() throws Exception {
+        execute(0, "INSERT INTO " + table + "(k,m) VALUES(100,100),(101,101)");
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> makeIndex(0, "n"));
+        assertTrue(refusal.getMessage().contains("the row with the key 10"), refusal.getMessage());
+        assertTrue(refusal.getMessage().contains("no value in the column n: give it one, or delete it"), refusal.getMessage());
+        execute(0, "UPDATE " + table + " SET n=100 WHERE k=100");
+        execute(0, "DELETE FROM " + table + " WHERE k=101");
+        execute(0, "UPDATE " + table + " SET m=null WHERE k=1");
+        makeIndex(0, "n");
+        makeIndex(0, "n,m");
+        makeIndex(0, "k");
+        assertSameRows();
+    }
+
+    @Test
+    void aUniqueIndexIsNotMadeOverARowWithoutAValueOfItsOwnTransaction() throws Exception {
+        String made = app + ".made";
+        long open = begin();
+        execute(open, "CREATE TABLE " + made + " (k int primary key, n int)");
+        execute(open, "INSERT INTO " + made + "(k) VALUES(1)");
+        assertThrows(StatementExecutionException.class, () -> execute(open, "CREATE UNIQUE INDEX umade ON " + made + "(n)"));
+        execute(open, "UPDATE " + made + " SET n=1");
+        execute(open, "CREATE UNIQUE INDEX umade ON " + made + "(n)");
+        end(open, true);
+        assertEquals(1, execute(0, "DELETE FROM " + made));
+        assertSameRows();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "INSERT INTO %s(k,m) VALUES(200,200)", "UPDATE %s SET n=null WHERE k=1", "UPDATE %s SET m=200 WHERE k=100", "DELETE FROM %s WHERE k=100"})
+    void aRowWithoutAValueOfAUniqueIndexIsRefusedAndGetsOneByAnUpdate(String statement) throws Exception {
+        insert(0, 100, null, 100);
+        makeIndexAsAnEarlierVersion();
+        for (long transaction : new long[] {0, begin()}) {
+            StatementExecutionException refusal =
+                    assertThrows(StatementExecutionException.class, () -> execute(transaction, statement.formatted(table)));
+            assertTrue(refusal.getMessage().contains("needs a value in the first column of each unique index"), refusal.getMessage());
+            if (transaction != 0) {
+                execute(transaction, "UPDATE " + table + " SET n=100 WHERE k=100");
+                assertEquals(1, execute(transaction, "DELETE FROM " + table + " WHERE k=100"));
+                end(transaction, true);
+            }
+        }
+        assertEquals(10, rows(leader).size());
+        assertSameRows();
+    }
+
+    /** Without the node program's refusal. */
+    private void makeIndexAsAnEarlierVersion() {
+        TableSpaceManager tablespace = leader.manager(app);
+        Index index = Index.builder().onTable(tablespace.getTableManager("t").getTable()).name("u" + names++).type(Index.TYPE_BRIN)
+                .column("n", ColumnTypes.INTEGER).unique(true).build();
+        tablespace.executeStatementAsync(new CreateIndexStatement(index), StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(),
+                TransactionContext.NO_TRANSACTION).join();
     }
 
     @Test
@@ -287,7 +350,7 @@ class UniqueValuesTest {
         execute(0, (commits ? "EXECUTE COMMITTRANSACTION '" : "EXECUTE ROLLBACKTRANSACTION '") + app + "'," + transaction);
     }
 
-    private int insert(long transaction, int k, int n, Integer m) {
+    private int insert(long transaction, int k, Integer n, Integer m) {
         return execute(transaction, "INSERT INTO " + table + "(k,n,m) VALUES(?,?,?)", k, n, m);
     }
 
