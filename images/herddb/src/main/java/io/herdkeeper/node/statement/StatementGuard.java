@@ -497,6 +497,7 @@ public final class StatementGuard extends DBManager {
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
             refuseUnwritable(table::serialize);
+            create.getAdditionalIndexes().forEach(index -> refuseUnwritable(index::serialize));
             refuseName(tablespace, table.name);
             refuseTwins(table, create.getAdditionalIndexes());
             refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);

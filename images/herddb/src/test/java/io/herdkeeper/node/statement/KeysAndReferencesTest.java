@@ -250,6 +250,7 @@ class KeysAndReferencesTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"CREATE TABLE %2$s (k int primary key)", "CREATE TABLE made%1$s (k int primary key, %2$s int)",
+        "CREATE TABLE made%1$s (k int primary key, n int, INDEX %2$s (n))",
         "CREATE INDEX %2$s ON %1$s(n)", "ALTER TABLE %1$s ADD COLUMN %2$s int", "ALTER TABLE %1$s ADD COLUMN s string DEFAULT '%3$s'"})
     void aDefinitionThatCanNotBeWrittenIsRefusedAndTheLeaderGoesOn(String statement) {
         TableSpaceManager before = leader.manager("herd");
