@@ -685,6 +685,11 @@ public final class StatementGuard extends DBManager {
         if (isInATransaction(tablespace, table, 0)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }
+        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table);
+        if (indexes != null && !indexes.values().stream().allMatch(AbstractIndexManager::isAvailable)) {
+            throw new StatementExecutionException(
+                    refused + "an earlier version left an index of it unusable, since its transaction was rolled back; drop the index");
+        }
     }
 
     /**

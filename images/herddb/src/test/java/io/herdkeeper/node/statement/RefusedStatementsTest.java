@@ -397,6 +397,22 @@ class RefusedStatementsTest {
         assertSameRows(table);
     }
 
+    /** Its log has the index inside of the transaction, as HerdDB alone writes it. */
+    @Test
+    void aTruncateIsRefusedBesideAnIndexThatARollbackOfAnEarlierVersionLeft() throws Exception {
+        String table = app + "." + tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        TranslatedQuery planned = leader.server().getManager().getPlanner()
+                .translate("herd", "CREATE INDEX i ON " + table + "(n)", List.of(), false, true, false, -1);
+        leader.manager(app).executeStatement(planned.plan.mainStatement, planned.context, new TransactionContext(open));
+        end("ROLLBACK", open);
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0, "TRUNCATE TABLE " + table));
+        assertTrue(refusal.getMessage().contains("drop the index"), refusal.getMessage());
+        execute(0, "DROP INDEX " + app + ".i");
+        execute(0, "TRUNCATE TABLE " + table);
+        assertSameRows(table.substring(app.length() + 1));
+    }
+
     @Test
     void anIndexBeginsNoTransactionAndNeedsOneThatExists() throws Exception {
         String table = app + "." + tableOfTen();
