@@ -19,7 +19,7 @@ from played_follower import TOKEN, PlayedFollower, PlayedTable, following, strea
 from played_log import PlayedLog
 from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
-from test_checkpoint_base import AFTER, FIRST, OLD_ROW, SECOND, THIRD, mark, put
+from test_checkpoint_base import AFTER, FIRST, OLD_ROW, SECOND, THIRD, delete, mark, put
 from test_checkpoint_manifest import manifest
 from test_wal_fold import Log, folded, timeline_of
 from test_wal_increment import folded_on, logs_with_indexes
@@ -29,6 +29,7 @@ from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.protocol.job_summary import CheckpointSummary
+from herdkeeper.protocol.verification import is_proof
 from herdkeeper_jobs.checkpoint import follower_base
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.follower_stream import read_stream
@@ -223,6 +224,18 @@ def test_a_later_checkpoint_proves_nothing_by_the_follower_whose_tables_its_chai
     assert by_another.verified == f"compared with follower {job.addresses[1]}"
     job.log.write(7, [*THIRD, put(5), put(6), *[mark(LogEntryType.NOOP)] * 3], closed=False)
     assert job.run("proven", target=TargetRequest(verify_against=job.addresses[0], token=TOKEN)).comparison is not None
+
+
+def test_a_follower_at_a_later_position_proves_no_rows_of_another_one_that_were_overwritten_until_then(job: Job) -> None:
+    kept = encode_row(AFTER, {"k": 9, "w": 90})  # its copy missed a DELETE
+    job.source.tables = stream(Lsn(5, 0), "0ab", [replace(HELD, rows=[*HELD.rows, kept])])
+    job.source.digests["t"] = digest_of_rows([*ROWS, kept])
+    job.run(follower=FollowerSource(job.addresses[0], TOKEN))
+    job.log.write(7, [*THIRD, mark(LogEntryType.NOOP), delete(9), mark(LogEntryType.NOOP)], closed=False)
+    before = job.run("before", target=TargetRequest(Lsn(7, 4), verify_against=job.addresses[1], token=TOKEN))
+    assert job.opened(before).tables[0].rows == 4
+    assert not is_proof(before.verified), before.verified
+    assert job.opened(before).unproven_follower == job.addresses[0]
 
 
 def test_a_follower_is_not_blamed_for_other_rows_than_those_of_one_that_nobody_has_proven(job: Job) -> None:

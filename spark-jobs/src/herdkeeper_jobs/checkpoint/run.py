@@ -452,13 +452,16 @@ def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int, outli
 
 
 def _verification(comparison: FollowerComparison | None, folded: _Folded) -> Verification:
+    reread = Verification(how="Reread", by="the checkpoint job")
     if comparison is None:
-        return Verification(how="Reread", by="the checkpoint job")
+        return reread
     if comparison.follower == _unproven(folded):
         return Verification(how="Self", by=comparison.follower)
     at = Lsn(comparison.ledger_id, comparison.entry_id)
     if at == folded.cut.lsn:
         return Verification(how="Follower", by=comparison.follower)
+    if _unproven(folded) is not None:
+        return reread  # a wrong row of the chain's follower may have been overwritten before `at`
     return Verification(how="Beyond", by=comparison.follower, at=Position.of(at))
 
 
