@@ -99,7 +99,9 @@ def test_a_bookie_of_an_earlier_image_that_took_a_key_of_zeros_starts_with_this_
         file.write_text(file.read_text().replace("org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage", GUARDED))
 
     bookie.servers.restart_bookie(bookie.name, upgrade)
-    assert (bookie.write(ZEROS), bookie.write(master_key(PASSWORD))) == (ReadCode.IO_ERROR, ReadCode.OK)
+    # Where a flush came between the two entries above, only the second one is replayed: without its key, so with the stored one.
+    assert bookie.write(ZEROS) in (ReadCode.IO_ERROR, ReadCode.UNAUTHORIZED)
+    assert bookie.write(master_key(PASSWORD)) is ReadCode.OK
 
 
 def test_whoever_is_first_sets_the_key_of_a_ledger_that_is_still_to_come(bookie: Bookie) -> None:
