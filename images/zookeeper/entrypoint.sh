@@ -152,6 +152,8 @@ as_asked_for() {
 
 # A member that looks for a leader asks again after 0.2 s, and after twice as long each time, up to a minute (FastLeaderElection).
 # Only such a request makes the others connect to a member that came back under another address. Until then a quorum may be missing.
+# A follower tries its new leader's port for 0.4 s (Learner). Where a busy leader opens it later, the follower looks for a leader again.
+# By default the leader then waits for it all the same, for initLimit, and there is no quorum for as long.
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
 classes="$home/classes.jsa"
 [ -e "$classes" ] || classes=""
@@ -167,5 +169,6 @@ exec java \
     -Dlogback.configurationFile="$home/conf/logback.xml" \
     -Dzookeeper.db.autocreate=false \
     -Dzookeeper.fastleader.maxNotificationInterval=3000 \
+    -Dzookeeper.leader.maxTimeToWaitForEpoch=1000 \
     ${JVM_OPTIONS:-} \
     -cp "${jars#:}" io.herdkeeper.zookeeper.MemberStart "$data/conf/zoo.cfg"

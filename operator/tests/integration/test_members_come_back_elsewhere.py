@@ -23,14 +23,12 @@ class Members:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home, self.hosts = folder, home(folder), folder / "hosts"
-        self.client, self.quorum, self.election = free_ports(3)
+        self.client, self.quorum, self.election, self.closed = free_ports(4)
         self.addresses = {number: f"127.0.0.{10 + number}" for number in (1, 2, 3)}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
-        for number in self.addresses:
-            self.start(number)
 
-    def start(self, number: int) -> None:
-        """With the image's entry point, on its own volume."""
+    def start(self, number: int, astray: int | None = None) -> None:
+        """With the image's entry point, on its own volume. It finds nobody where it would follow the member `astray`."""
         names = "".join(f"{address} member-{each}.test\n" for each, address in self.addresses.items())
         self.hosts.with_suffix(".new").write_text(names)
         self.hosts.with_suffix(".new").rename(self.hosts)  # members read it at any time
@@ -38,8 +36,9 @@ class Members:
         for made in (config, volume):
             made.mkdir(exist_ok=True)
         host = "member-{0}.test"
-        server = f"server.{{0}}={host}:{self.quorum}:{self.election}:participant;{host}:{self.client}\n"
-        (config / "zoo.cfg.dynamic").write_text("".join(server.format(each) for each in self.addresses))
+        server = f"server.{{0}}={host}:{{1}}:{self.election}:participant;{host}:{self.client}\n"
+        ports = {each: self.closed if each == astray else self.quorum for each in self.addresses}
+        (config / "zoo.cfg.dynamic").write_text("".join(server.format(each, port) for each, port in ports.items()))
         (config / "founding").write_text("true")
         settings = {
             "dataDir": volume / "store",
@@ -89,7 +88,6 @@ class Members:
 def members(tmp_path: Path) -> Iterator[Members]:
     made = Members(tmp_path)
     try:
-        made.wait(1, 2, 3)
         yield made
     finally:
         for process in made.processes.values():
@@ -98,8 +96,23 @@ def members(tmp_path: Path) -> Iterator[Members]:
 
 
 def test_a_member_that_comes_back_under_another_address_asks_again_every_three_seconds_until_it_follows(members: Members) -> None:
+    for number in members.addresses:
+        members.start(number)
+    members.wait(1, 2, 3)
     for number in [each for each in (1, 2, 3) if members.mode(each) == "follower"]:
         members.move(number)
         members.wait(number)
         waited = [int(millis) for millis in _WAITED.findall(members.log(number).read_text())]
         assert max(waited, default=0) <= 3000
+
+
+def test_a_leader_whose_only_follower_gave_up_looks_for_a_leader_again_with_it(members: Members) -> None:
+    members.start(1, astray=2)
+    members.start(2)  # elected by both: of equals the one with the highest number
+
+    def quits() -> bool | Pending:
+        return "Quit leading due to voter changed mind" in members.log(2).read_text() or Pending("it waits for a follower")
+
+    wait_for("a leader that gives up", quits, PATIENCE)
+    members.start(3)
+    members.wait(2, 3)
