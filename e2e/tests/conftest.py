@@ -17,7 +17,7 @@ import pytest
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.audit_log import keep
 from herdkeeper_e2e.conditions import all_ready
-from herdkeeper_e2e.diagnosis import explain
+from herdkeeper_e2e.diagnosis import explain, server_logs
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.nycflights import data_directory
 from herdkeeper_e2e.run_tests import LOG_FOLDER
@@ -123,7 +123,7 @@ def enforced(kubectl: Kubectl) -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """What explains a failure goes into its report, and beside the run's logs: conditions, pods, events, the operator's log.
+    """What explains a failure goes into its report, and beside the run's logs: conditions, pods, events, the logs of operator and servers.
 
     The configuration's stash is asked, not the test's arguments: a test whose fixture failed has none.
     """
@@ -134,7 +134,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         explained = explain(found, cluster.OPERATOR_NAMESPACE)
         report.sections.append(("what explains it", explained))
         if LOG_FOLDER in os.environ:
-            (Path(os.environ[LOG_FOLDER]) / f"{item.path.stem}.explained.txt").write_text(explained)
+            beside = Path(os.environ[LOG_FOLDER]) / item.path.stem
+            beside.with_suffix(".explained.txt").write_text(explained)
+            beside.with_suffix(".servers.log").write_text(server_logs(found))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

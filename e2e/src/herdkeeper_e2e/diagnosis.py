@@ -1,4 +1,4 @@
-"""Explains a failure by `kubectl herdkeeper doctor` and the operator's log."""
+"""Explains a failure by `kubectl herdkeeper doctor` and the logs of the operator and the servers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from herdkeeper.plugin.commands.doctor import diagnosis
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 
 MOST_LOG_LINES = 25
+MOST_PODS = 50
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 
 
 def explain(kubectl: Kubectl, operator_namespace: str) -> str:
@@ -20,6 +22,14 @@ def explain(kubectl: Kubectl, operator_namespace: str) -> str:
         _part(f"The operator's last {MOST_LOG_LINES} log lines", lambda: _operator_log(kubectl.in_namespace(operator_namespace))),
     )
     return "\n".join(parts)
+
+
+def server_logs(kubectl: Kubectl) -> str:
+    """Returns what the servers of a namespace logged, each line with its pod; an error if they can't be read."""
+    return _part(
+        "Servers",
+        lambda: kubectl.run("logs", "-l", SERVERS, "--all-containers", "--prefix", "--tail=-1", f"--max-log-requests={MOST_PODS}"),
+    )
 
 
 def _operator_log(kubectl: Kubectl) -> str:
