@@ -6,6 +6,7 @@ test gives it.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -176,7 +177,13 @@ def rendered(*settings: str, flag: str = "--set") -> list[dict[str, Any]]:
     A setting that values.schema.json refuses raises CalledProcessError.
     """
     arguments = [argument for setting in settings for argument in (flag, setting)]
-    return [document for document in yaml.load_all(_template(*arguments), yaml.CSafeLoader) if document]
+    return [document for text in _template(*arguments).split("\n---\n") if (document := json.loads(_as_json(text)))]
+
+
+@cache
+def _as_json(document: str) -> str:
+    """Most of a chart's documents are the same with other settings, and JSON is read a hundred times as fast as YAML."""
+    return json.dumps(yaml.load(document, yaml.CSafeLoader))
 
 
 @cache

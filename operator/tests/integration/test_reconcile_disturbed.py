@@ -22,8 +22,8 @@ from stage import Json, written
 from test_reconcile_killed import (
     STORIES,
     Run,
-    masked,
     picture,
+    without_random,
 )
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
@@ -193,7 +193,7 @@ class DisturbedRun(Run):
     def removed(self) -> set[str]:
         """What was deleted, and the orders to nodes that move data aside."""
         orders = {order for order in self.stage.nodes.orders if "set-aside" in order}
-        return {masked(each.replace(self.stage.namespace, "namespace")) for each in self.disturbance.removed | orders}
+        return {without_random(each.replace(self.stage.namespace, "namespace")) for each in self.disturbance.removed | orders}
 
 
 @pytest.fixture(scope="module")

@@ -36,13 +36,14 @@ MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
 VOLATILE = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "clusterIP", "clusterIPs", "lastTransitionTime")
 
 RANDOM = (
-    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "uuid"),
-    (r"(bk-bookie-\d+)-[0-9a-f]{10}\b", r"\1-token"),
-    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "time"),
-    (r"\d+ \d \* \* \d \(UTC\)", "some night"),
-    (r'"currentAt":\d+', '"currentAt":time'),
-    (r"\b[0-9a-f]{64}\b", "hash"),
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "uuid"),
+    (re.compile(r"(bk-bookie-\d+)-[0-9a-f]{10}\b"), r"\1-token"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "time"),
+    (re.compile(r"\d+ \d \* \* \d \(UTC\)"), "some night"),
+    (re.compile(r'\\"currentAt\\":\d+'), r'\\"currentAt\\":time'),
+    (re.compile(r"(?<![0-9a-f])[0-9a-f]{64}\b"), "hash"),
 )
+"""In a text of JSON, where a line's end is an escaped n and quotes have a backslash."""
 
 
 class Died(BaseException):
@@ -437,7 +438,14 @@ def picture(stage: Stage, made: dict[tuple[str, str], Json] | None = None) -> Js
     objects = {f"{kind} {name}": {**item, "status": None} for (kind, name), item in found.items() if kind != "Pod"}
     znodes = {path: data.decode("latin-1") for path, (data, _) in stage.ensemble.znodes.items()}
     text = json.dumps({"resources": resources, "made": objects, "znodes": znodes})
-    return masked(json.loads(text.replace(stage.namespace, "namespace")))
+    return masked(json.loads(without_random(text.replace(stage.namespace, "namespace"))))
+
+
+def without_random(text: str) -> str:
+    """The same text in each run: without ids, times, hashes."""
+    for pattern, instead in RANDOM:
+        text = pattern.sub(instead, text)
+    return text
 
 
 MASKED = (
@@ -457,19 +465,14 @@ MASKED = (
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """Without what is random or new in each run: ids, times, versions, hashes of them, passwords."""
+    """Without fields that are new in each run: ids, times, versions, passwords."""
     match value:
         case dict():
-            kept = {name: entry for name, entry in value.items() if name not in VOLATILE}
-            return {masked(name): masked(entry, name) for name, entry in kept.items()}
+            return {name: masked(entry, name) for name, entry in value.items() if name not in VOLATILE}
         case list():
             return [masked(entry, key) for entry in value]
         case str() if key in MASKED:
             return "masked"
-        case str():
-            for pattern, instead in RANDOM:
-                value = re.sub(pattern, instead, value)
-            return value
         case _:
             return value
 
