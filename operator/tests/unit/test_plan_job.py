@@ -12,6 +12,7 @@ import pytest
 import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_metadata, with_spec, with_status
 
+from herdkeeper.api import Checkpoint
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
@@ -25,6 +26,7 @@ from herdkeeper.planning.actions import Apply
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
+from herdkeeper.protocol.verification import is_proof
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
@@ -88,6 +90,86 @@ def test_followers_are_compared_in_turn(followers, turn):
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], *followers)))
     given = arguments(plan_checkpoint(seen, "spark:1"))
     assert given[given.index("--verify-against") + 1] == f"{turn}.db-herddb-nodes.demo.svc:9845"
+
+
+def made(lsn: int, verified: str, uuid: str = "a-uuid", **spec) -> Checkpoint:
+    """A Checkpoint that was verified in these words."""
+    manifest = f"an-instance/{uuid}/manifests/{lsn}.json"
+    there = with_status(CHECKPOINT, phase="Succeeded", lsn=Lsn(ledger_id=lsn, entry_id=1), manifest=manifest, verified=verified)
+    return with_spec(there, **spec)
+
+
+def alone(node: str) -> str:
+    return f"compared with the follower {node}.db-herddb-nodes.demo.svc:9845 alone, whose tables it begins with"
+
+
+BY_N2 = "compared with follower n2.db-herddb-nodes.demo.svc:9845"
+N1, N2 = follower("n1", "Equal", 7), follower("n2", "Equal", 8)
+AWAY = ReplicaStatus(node="n2", role="unknown", verdict="Equal", verified_lsn=N2.verified_lsn)
+LEADS = ReplicaStatus(node="n1", role="leader", verdict="Equal", verified_lsn=N1.verified_lsn)
+ELSEWHERE = Destination.model_validate({"persistentVolumeClaim": {"claimName": "elsewhere"}})
+
+
+@pytest.mark.parametrize(
+    ("followers", "checkpoints", "turn"),
+    [
+        ((N1, N2), [made(9, alone("n1"))], "n2"),
+        ((follower("n1", "Equal", 8), N2), [made(9, alone("n1"))], "n2"),
+        ((N1, N2), [made(9, alone("n1")), made(10, "files re-read")], "n2"),
+        ((N1, N2), [made(10, alone("n1")), made(9, BY_N2)], "n2"),
+        ((N1, N2), [made(9, alone("n1")), made(10, BY_N2)], "n1"),
+        ((N1, N2), [made(9, alone("n1"), destination=ELSEWHERE)], "n1"),
+        ((N1, N2), [made(9, alone("n1"), "another-uuid")], "n1"),
+        ((N1,), [made(9, alone("n1"))], "n1"),
+        ((N1, AWAY), [made(9, alone("n1"))], "n1"),
+        ((N1, follower("n2", "Different", 8)), [made(9, alone("n1"))], "n1"),
+        ((LEADS, N2), [made(9, alone("n1"))], "n2"),
+        ((follower("n1", "Equal", 7), follower("n11", "Equal", 8)), [made(9, alone("n11"))], "n1"),
+    ],
+    ids=[
+        "the other one was compared later",
+        "both at the same LSN",
+        "a later one asked nobody",
+        "an earlier one was proven",
+        "it is proven by now",
+        "at another destination",
+        "of another tablespace",
+        "there is no other",
+        "the other one is away",
+        "the other one differs",
+        "it leads by now",
+        "a name that begins like another one",
+    ],
+)
+def test_a_chain_that_begins_with_one_followers_tables_is_compared_with_another_one(followers, checkpoints, turn):
+    assert compared_next(followers, checkpoints) == turn
+
+
+def compared_next(followers, checkpoints) -> str:
+    leads = () if followers[0].role == "leader" else COPIES[:1]
+    tablespace = ready(quickstart("Tablespace"), replicas=(*leads, *followers), uuid="a-uuid")
+    given = arguments(plan_checkpoint(replace(SEEN, tablespace=tablespace, checkpoints=tuple(checkpoints)), "spark:1"))
+    return given[given.index("--verify-against") + 1].removesuffix(".db-herddb-nodes.demo.svc:9845")
+
+
+@pytest.mark.parametrize("own", ["n1", "n2", "n3"])
+@pytest.mark.parametrize("away", ["n1", "n2", "n3", None])
+@pytest.mark.parametrize("order", [(7, 8, 9), (9, 8, 7), (8, 8, 8)])
+def test_the_next_checkpoint_proves_a_chain_that_begins_with_one_followers_tables_if_another_one_is_there(own, away, order):
+    """By the job's rule: a follower proves nothing of a chain that begins with its own tables, and gets no verdict from that."""
+    lsns = dict(zip(("n1", "n2", "n3"), order, strict=True))
+    checkpoints, asked = [made(10, alone(own))], []
+    for lsn in range(11, 15):
+        there = [follower(node, "Equal", at) for node, at in lsns.items() if node != away or lsn > 12]
+        node = compared_next(there, checkpoints)
+        asked.append(node)
+        if node == own and not any(is_proof(each.status.verified) for each in checkpoints):
+            checkpoints.append(made(lsn, alone(own)))
+        else:
+            checkpoints.append(made(lsn, BY_N2.replace("n2", node)))
+            lsns[node] = lsn
+    assert is_proof(checkpoints[1].status.verified)
+    assert {*asked} == {"n1", "n2", "n3"}, "they are compared in turn again"
 
 
 def begun_with(checkpoint, followers) -> tuple[str | None, str | None]:

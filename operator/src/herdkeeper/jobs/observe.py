@@ -37,6 +37,7 @@ def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> Checkpo
     return replace(
         seen,
         work=observe_work(namespace, reader),
+        checkpoints=reader.kubernetes.resources(Checkpoint, namespace),
         store_unusable=observe_destination(destination, _FIELD, reader, namespace=namespace, writes=True),
         archive_unusable=None if seen.tablespace is None else _archive(checkpoint, seen.tablespace, reader),
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.herddb.log.identity import log_of_manifest
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import http_secret, tls_of
@@ -17,6 +18,7 @@ from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
 from herdkeeper.planning.intent import settle
+from herdkeeper.protocol.verification import REREAD, alone
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
@@ -50,7 +52,8 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str, driver_role: str = na
     if not _can_be_checkpointed(seen.tablespace):
         why = why_not_ready(seen.tablespace)
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
-    follower, secrets = _address(_next_compared(seen.tablespace), seen.herddb), _http_secrets(seen.tablespace, seen.herddb, seen.nodes, log)
+    follower = _next_compared(seen.tablespace, seen.herddb, _last_comparison(seen, seen.tablespace))
+    secrets = _http_secrets(seen.tablespace, seen.herddb, seen.nodes, log)
     if waiting := _waiting_for_nodes(checkpoint, seen.tablespace, follower, secrets):
         return waiting
     source = CheckpointSource(
@@ -58,7 +61,7 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str, driver_role: str = na
         ledgers_root=log.ledgers_root,
         herd_root=seen.herddb.names.herd_root,
         tablespace=seen.tablespace.sql_name,
-        leader=_address(_leader(seen.tablespace), seen.herddb),
+        leader=_leader(seen.tablespace, seen.herddb),
         follower=follower,
         secret=mounted_secret(seen.herddb),
         archive=_archive(seen.tablespace),
@@ -161,19 +164,41 @@ def _archive(tablespace: Tablespace) -> ArchiveSource | None:
     return None if archive is None else ArchiveSource(tablespace.metadata.name, archive.destination)
 
 
-def _leader(tablespace: Tablespace) -> str | None:
-    return next((replica.node for replica in replicas_of(tablespace) if replica.role == "leader"), None)
+def _leader(tablespace: Tablespace, herddb: HerdDBCluster) -> str | None:
+    return next((_address(replica.node, herddb) for replica in replicas_of(tablespace) if replica.role == "leader"), None)
 
 
-def _next_compared(tablespace: Tablespace) -> str | None:
-    """Returns the next follower to compare: one that was never compared, then the one compared longest ago. One that is known to differ
-    comes last, since it would fail this Checkpoint, too.
+def _next_compared(tablespace: Tablespace, herddb: HerdDBCluster, last: str) -> str | None:
+    """Returns host:port of the next follower to compare: one that was never compared, then the one compared longest ago. `last` is how the
+    last one was.
+
+    The one that was compared alone then comes after these: the chain begins with its tables, and only another one proves it. One that is
+    known to differ comes last, since it would fail this Checkpoint, too.
     """
 
-    def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
-        return replica.verdict == "Different", _verified(replica) or (-1, -1), replica.node
+    def order(replica: ReplicaStatus) -> tuple[bool, bool, tuple[int, int], str]:
+        begins = last.startswith(alone(_address(replica.node, herddb)))
+        return replica.verdict == "Different", begins, _verified(replica) or (-1, -1), replica.node
 
-    return next((replica.node for replica in sorted(_followers(tablespace), key=order)), None)
+    return next((_address(replica.node, herddb) for replica in sorted(_followers(tablespace), key=order)), None)
+
+
+def _last_comparison(seen: CheckpointRun, tablespace: Tablespace) -> str:
+    """Returns how the newest checkpoint at the destination was compared with a follower; empty without one. The next one normally continues
+    its chain.
+    """
+    compared = (
+        (status.lsn.ledger_id, status.lsn.entry_id, status.verified)
+        for checkpoint in seen.checkpoints
+        if checkpoint.place == seen.checkpoint.place
+        and (status := checkpoint.status) is not None
+        and (log := log_of_manifest(status.manifest)) is not None
+        and log.tablespace_uuid == tablespace.made_uuid
+        and status.lsn is not None
+        and status.verified is not None
+        and not status.verified.startswith(REREAD)
+    )
+    return max(compared, default=(0, 0, ""))[2]
 
 
 def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSource | None:
@@ -190,9 +215,7 @@ def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSou
     ordered = sorted((replica for replica in _followers(tablespace) if replica.verdict != "Different"), key=order)
     if not ordered or (len(ordered) == 1 and ordered[0].verdict != "Equal"):
         return None
-    addresses = [_address(replica.node, herddb) for replica in ordered[:2]]
-    follower, witness = addresses[0], addresses[1] if len(addresses) > 1 else None
-    return None if follower is None else FollowerSource(follower, witness)
+    return FollowerSource(*(_address(replica.node, herddb) for replica in ordered[:2]))
 
 
 def _followers(tablespace: Tablespace) -> list[ReplicaStatus]:
@@ -219,6 +242,6 @@ def _http_secrets(tablespace: Tablespace, herddb: HerdDBCluster, nodes: Objects,
     return found
 
 
-def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
-    """Returns host:port of a SQL node's node program, or None."""
-    return None if node is None else f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"
+def _address(node: str, herddb: HerdDBCluster) -> str:
+    """Returns host:port of a SQL node's node program."""
+    return f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"

@@ -23,7 +23,7 @@ class CheckpointRun:
     `objects` are its Jobs and their pods; the next three are the objects that it refers to, None if missing. `nodes` are the database's
     pods and their StatefulSet. For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the
     namespace; `store_unusable` and `archive_unusable` are why a Secret of the destination or of the log's archive is unusable. For one
-    being deleted: `removal` is what may need its files.
+    without a Job: `checkpoints` are those of the namespace. For one being deleted: `removal` is what may need its files.
     """
 
     checkpoint: Checkpoint
@@ -33,6 +33,7 @@ class CheckpointRun:
     bookkeeper: BookKeeperCluster | None = None
     nodes: Objects = field(default_factory=lambda: Objects({}))
     work: tuple[CheckpointWork, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
     removal: RemovalObserved | None = None
     store_unusable: StoreUnusable | None = None
     archive_unusable: StoreUnusable | None = None

@@ -10,6 +10,11 @@ REREAD = "files re-read"
 ALONE = "alone, whose tables it begins with"
 
 
+def alone(follower: str) -> str:
+    """Returns how one says that it was compared with the follower, at host:port, whose tables its chain begins with."""
+    return f"compared with the follower {follower} {ALONE}"
+
+
 def is_proof(verified: str | None) -> bool:
     """Returns whether a party other than the job and its source had the same rows."""
     return bool(verified) and not str(verified).startswith(REREAD) and ALONE not in str(verified)

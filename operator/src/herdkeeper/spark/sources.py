@@ -25,7 +25,7 @@ class FollowerSource:
     """
 
     follower: str
-    witness: str | None
+    witness: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
 
-from herdkeeper.protocol.verification import ALONE, REREAD
+from herdkeeper.protocol.verification import REREAD, alone
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
@@ -141,7 +141,7 @@ class Verification(Part):
             case "Follower":
                 return f"compared with follower {self.by}"
             case "Self":
-                return f"compared with the follower {self.by} {ALONE}"
+                return alone(self.by)
             case "Beyond" if self.at is not None:
                 return f"the same log, folded on to {self.at.lsn}, compared there with follower {self.by}"
             case "Reread":
