@@ -29,6 +29,7 @@ from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.protocol.log_pin import StreamPin
+from herdkeeper.protocol.verification import alone
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
@@ -62,6 +63,7 @@ def told(tablespace: Tablespace, ledgers: Any, *checkpoints: Any, archive: Any =
 OPEN_SINCE_3 = {"restart_lsn": Lsn(ledger_id=3, entry_id=8), "open_transactions": 1}
 IN_4 = checkpoint("a", (4, 2), lsn_timestamp="2026-11-18T21:00:00Z")
 FAILED = checkpoint("a", (3, 1), phase="Failed")
+ALONE = checkpoint("a", (4, 2), verified=alone("n1:9845"))
 DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONENT})
 
 
@@ -96,6 +98,7 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
         ("the log has no ledger yet", KEEPS, LedgerList((), (), None), (), None, Reason.USED_IN_TIME, ""),
         ("it is kept, and nobody makes one", KEEPS, opened(90, 37), (), None, Reason.RETENTION_NEARS, "it is kept beyond retention"),
         ("it is kept, and that is long ago", KEEPS, opened(90, 80, 48), (IN_4,), None, Reason.RETENTION_OVER, "fills the bookies: make"),
+        ("one follower alone compared it", KEEPS, opened(90, 37), (ALONE,), None, Reason.RETENTION_NEARS, "nothing (its status.verified)"),
         ("the archive keeps up", ARCHIVED, opened(90, 80, 36, 20), (), PROGRESS, Reason.USED_IN_TIME, "nothing"),
         ("the archive is behind", ARCHIVED, opened(90, 80, 37, 36), (), PROGRESS, Reason.RETENTION_NEARS, "archived up to LSN 5,10"),
         ("an archive that has not begun", ARCHIVED, opened(90, 37, 20), (), None, Reason.RETENTION_NEARS, "nothing of the log is archived"),

@@ -202,6 +202,7 @@ def test_what_is_held_back_is_told_with_who_needs_it():
     assert "7 ledgers" in condition.message
     assert "2026-11-18T" in condition.message
     assert "keepUntilCheckpoint" in condition.message
+    assert "proves nothing (its status.verified)" in condition.message
     assert condition.message.endswith("replica n1")
 
 

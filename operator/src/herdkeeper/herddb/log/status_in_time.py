@@ -73,10 +73,9 @@ def _has(standing: Standing) -> str:
 
 def _to_do(standing: Standing) -> str:
     match standing.need.by:
-        case Needer.CHECKPOINT if standing.need.kept:
-            return "make a Checkpoint, or see why the last one failed"
         case Needer.CHECKPOINT:
-            return "make a Checkpoint, or see why the last one failed; spec.log.keepUntilCheckpoint keeps the log until there is one"
+            make = "make a Checkpoint, or see why the last one failed or proves nothing (its status.verified)"
+            return make if standing.need.kept else f"{make}; spec.log.keepUntilCheckpoint keeps the log until there is one"
         case Needer.ARCHIVE:
             return "see the condition LogArchived"
         case Needer.STREAM:

@@ -39,4 +39,9 @@ def _who(name: str) -> str:
             "only one SQL node's disk, which may be lost: a settled second replica (spec.replicas), a Checkpoint with verify: Follower "
             "or spec.log.archive releases it; spec.log.releaseOnOneDisk accepts the risk"
         )
-    return "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one" if name == CHECKPOINT else name
+    if name == CHECKPOINT:
+        return (
+            "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one, or why the newest one proves nothing "
+            "(its status.verified)"
+        )
+    return name
