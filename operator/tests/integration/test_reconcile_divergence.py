@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
+from sql_database import HERDDB, INSTANCE, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
 
 from herdkeeper.codecs.herddb.tablespace import decode_tablespace, encode_tablespace
 from herdkeeper.engine.result import Outcome
+from herdkeeper.protocol.verification import alone
 from herdkeeper.shared.names import HERDDB_HTTP_PORT
 
 CHECKPOINT = "Checkpoint"
@@ -164,3 +165,20 @@ def test_a_leader_that_was_found_different_as_a_follower_is_relieved_and_then_ma
     stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "follower"))
     stage.reconcile(TABLESPACE, "flights")
     assert on_list(stage) == NODES[:1]
+
+
+def test_a_checkpoint_is_compared_with_another_follower_than_the_one_whose_tables_the_last_one_begins_with(stage: Stage) -> None:
+    replicas = [{**replica, "ready": True} for replica in stage.found(TABLESPACE, "flights")["status"]["replicas"]]
+    stage.set_status(TABLESPACE, "flights", {"replicas": [*replicas, {**replicas[1], "node": "db-herddb-2"}]})
+    own, other = (f"{named(stage).host(number)}:{HERDDB_HTTP_PORT}" for number in (1, 2))
+
+    def asked(name: str) -> str:
+        stage.declare(CHECKPOINT, name, SPEC)
+        stage.reconcile(CHECKPOINT, name)
+        given = stage.found("Job", f"{name}-checkpoint")["spec"]["template"]["spec"]["containers"][0]["args"]
+        return str(given[given.index("--verify-against") + 1])
+
+    assert asked("first") == own
+    made = {"lsn": {"ledgerId": 7, "entryId": 9}, "manifest": f"{INSTANCE}/a-uuid/manifests/7-9.json", "verified": alone(own)}
+    stage.set_status(CHECKPOINT, "first", {"phase": "Succeeded", **made})
+    assert asked("second") == other
