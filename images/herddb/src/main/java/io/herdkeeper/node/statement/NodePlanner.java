@@ -2,6 +2,7 @@ package io.herdkeeper.node.statement;
 
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
+import herddb.model.NotLeaderException;
 import herddb.model.StatementExecutionException;
 import herddb.model.commands.SQLPlannedOperationStatement;
 import herddb.sql.AbstractSQLPlanner;
@@ -64,6 +65,7 @@ final class NodePlanner extends AbstractSQLPlanner {
     @Override
     public TranslatedQuery translate(String tablespace, String query, List<Object> parameters, boolean scan, boolean allowCache,
             boolean returnValues, int maxRows) {
+        refuseAfterFailure(tablespace);
         String planned = planned(query.substring(Math.max(0, SQLUtils.findQueryStart(query))));
         if (statements.incrementAndGet() % STATEMENTS_OF_A_SCHEMA == 0) {
             forgetSchema.run();
@@ -74,6 +76,9 @@ final class NodePlanner extends AbstractSQLPlanner {
                 if (!scan && plan.plan != null && plan.plan.mainStatement instanceof SQLPlannedOperationStatement rows
                         && rows.getRootOp().getOutputSchema().length > 0) {
                     throw new StatementExecutionException(A_QUERY);
+                }
+                if (plan.plan != null && plan.plan.mainStatement != null) {
+                    refuseAfterFailure(plan.plan.mainStatement.getTableSpace()); // a table's name may tell another one
                 }
                 return plan;
             } catch (StatementExecutionException refusal) {
@@ -89,6 +94,14 @@ final class NodePlanner extends AbstractSQLPlanner {
                 }
             }
             forgetSchema.run();
+        }
+    }
+
+    /** Another node may have fenced the log, and lead. This one lacks its rows, and stops a moment later. */
+    private void refuseAfterFailure(String tablespace) {
+        TableSpaceManager led = tablespace == null ? null : manager.getTableSpaceManager(tablespace);
+        if (led != null && led.isLeader() && led.isFailed()) {
+            throw new NotLeaderException("node " + manager.getNodeId() + " does not lead tablespace " + tablespace + " any more: its log has failed");
         }
     }
 

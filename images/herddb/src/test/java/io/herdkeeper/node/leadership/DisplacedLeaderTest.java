@@ -1,11 +1,14 @@
 package io.herdkeeper.node.leadership;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.ActivatorRunRequest;
 import herddb.metadata.MetadataStorageManager;
+import herddb.model.NotLeaderException;
 import herddb.model.TableSpace;
+import herddb.sql.AbstractSQLPlanner;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.DisplacedLeader.Patience;
 import io.herdkeeper.node.log.NodeCommitLog;
@@ -126,6 +129,27 @@ class DisplacedLeaderTest {
         assertEquals(List.of(new DisplacedLeadership("app", false)), first.status().displacedLeaderships());
         displaced.interrupt();
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
+    }
+
+    @Test
+    void aLeaderWhoseLogHasFailedReadsNoRowsUntilItHasStopped() throws Exception {
+        RunningNode node = RunningNode.start("n0", BookKeeperForTests.running().newRoot(), null);
+        node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        Node.execute(node.server(), 0, "CREATE TABLESPACE 'app','leader:n0','wait:30000'");
+        Node.execute(node.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
+        AbstractSQLPlanner planner = node.server().getManager().getPlanner();
+        planner.translate("app", "SELECT * FROM t", List.of(), true, true, false, -1);
+        StampedLock lock = HerdInternals.statementLock(node.manager("app"));
+        long stamp = lock.readLock();
+        awaitCheckpointOfTheActivator(node); // so it can't stop the tablespace yet
+        ((NodeCommitLog) node.manager("app").getLog()).end(new IllegalStateException("the test ends it"));
+        assertThrows(NotLeaderException.class, () -> planner.translate("app", "SELECT * FROM t", List.of(), true, true, false, -1));
+        assertThrows(NotLeaderException.class, () -> planner.translate("herd", "SELECT * FROM app.t", List.of(), true, true, false, -1));
+        node.server().getManager().setCheckpointPeriod(LIMIT.toMillis());
+        lock.unlockRead(stamp);
+        Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
+        planner.translate("app", "SELECT * FROM t", List.of(), true, true, false, -1);
+        node.stop();
     }
 
     /** A statement outside of transactions waits for a row that a transaction keeps. */
