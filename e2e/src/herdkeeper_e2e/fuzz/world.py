@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -48,6 +49,8 @@ _BOOKIE = {
 """Each bookie's process also has autorecovery, which closes the open ledgers of a missing bookie."""
 _DISPLACED = 75
 """Exit code of a node that did not stop leading what another one leads, and restarts by design."""
+_TOLD_TO_STOP = 128 + signal.SIGTERM
+"""Exit code of Java after SIGTERM."""
 _NO_BYTES, _ANY_BYTES = "0", "unlimited"
 
 
@@ -67,6 +70,7 @@ class World:
     paused: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
     """Nodes that ended although nobody killed them, with exit codes."""
+    _restarts: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -124,7 +128,15 @@ class World:
                 why = str(error)
             if time.monotonic() > deadline:
                 raise Stuck(f"nobody leads {tablespace} within {seconds:g} s: {why}")
+            self._restart_ended_bookies()
             time.sleep(_POLL_SECONDS)
+
+    def _restart_ended_bookies(self) -> None:
+        """As the kubelet does: one whose session expired ends by itself. Those that a story has killed or stopped stay away."""
+        with self._restarts:
+            for bookie in self.bookies:
+                if self.servers.processes[bookie].poll() not in (None, -signal.SIGKILL, _TOLD_TO_STOP):
+                    self.start(bookie)
 
     def _connect_to(self, node: str, tablespace: str) -> Connection:
         connection = Connection.connect(self.addresses[node], CREDENTIALS, tablespace, timeout_seconds=3.0)
