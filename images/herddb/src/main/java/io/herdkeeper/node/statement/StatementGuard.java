@@ -482,7 +482,10 @@ public final class StatementGuard extends DBManager {
     private static void refuse(TableSpaceManager tablespace, Statement statement, TransactionContext transaction) {
         if (statement instanceof TruncateTableStatement truncate) {
             refuseTruncate(tablespace, truncate.getTable());
+        } else if (statement instanceof DropTableStatement drop) {
+            refuseSystemTable(tablespace, drop.getTable());
         } else if (statement instanceof CreateIndexStatement index) {
+            refuseSystemTable(tablespace, index.getIndexDefinition().table);
             refuseUnwritable(index.getIndexDefinition()::serialize);
             refuseIndex(tablespace, index.getIndexDefinition(), transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
@@ -501,6 +504,14 @@ public final class StatementGuard extends DBManager {
             refuseName(tablespace, table.name);
             refuseTwins(table, create.getAdditionalIndexes());
             refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);
+        }
+    }
+
+    /** HerdDB logs a DROP of one and can't apply it, then or at any later boot. It compares names without regard to case. */
+    private static void refuseSystemTable(TableSpaceManager tablespace, String table) {
+        AbstractTableManager manager = tablespace.getTableManager(table.toLowerCase(Locale.ROOT));
+        if (manager != null && manager.isSystemTable()) {
+            throw new StatementExecutionException("nothing was changed: " + table + " is one of HerdDB's system tables, which it makes itself");
         }
     }
 
@@ -596,6 +607,7 @@ public final class StatementGuard extends DBManager {
                 throw new StatementExecutionException("the foreign key " + key.name + " is refused, and nothing was changed: there is no such"
                         + " parent table in tablespace " + tablespace.getTableSpaceName());
             }
+            refuseSystemTable(tablespace, parent.name);
             String refused = "the foreign key " + key.name + " is refused, and nothing was changed: a transaction ";
             String open = " has not been committed; commit it or roll it back first";
             if (tablespace.getTransactions().stream().anyMatch(each -> each.isTableDropped(parent.name))) {

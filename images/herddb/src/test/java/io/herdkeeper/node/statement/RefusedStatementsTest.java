@@ -120,6 +120,25 @@ class RefusedStatementsTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {
+        "DROP TABLE %s.systables", "DROP TABLE %s.SysTables", "DROP TABLE IF EXISTS %s.systablestats", "CREATE INDEX i ON %s.sysnodes(nodeid)",
+        "CREATE UNIQUE INDEX i ON %s.systables(table_name)", "TRUNCATE TABLE %s.systables",
+        "CREATE TABLE %1$s.child (a string primary key, CONSTRAINT f FOREIGN KEY (a) REFERENCES %1$s.systables(table_name))"})
+    void aChangeOfASystemTableIsRefusedAndTheLeaderGoesOn(String statement) throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        for (long transaction : new long[] {0, open}) {
+            StatementExecutionException refusal =
+                    assertThrows(StatementExecutionException.class, () -> execute(transaction, statement.formatted(app)));
+            assertTrue(refusal.getMessage().contains("system table"), refusal.getMessage());
+            execute(transaction, "DELETE FROM " + app + "." + table + " WHERE k=" + (transaction == 0 ? 3 : 4));
+        }
+        end("COMMIT", open);
+        assertEquals(8, rows(leader, table).size());
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"UPDATE %s SET n=99 WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
     void anIndexBesideATransactionIsRefusedAndTheLeaderGoesOn(String statement) throws Exception {
         String table = tableOfTen();
@@ -158,9 +177,9 @@ class RefusedStatementsTest {
     @Test
     void aStatementThatMeetsAnErrorHoldsUpNothingBehindIt() throws Exception {
         String table = tableOfTen();
-        DropTableStatement statement = new DropTableStatement(app, table, false) {
+        DropTableStatement statement = new DropTableStatement(app, "absent", false) {
             @Override
-            public String getTable() {
+            public boolean isIfExists() {
                 throw new OutOfMemoryError("Cannot reserve direct buffer memory");
             }
         };
@@ -181,9 +200,9 @@ class RefusedStatementsTest {
     @ValueSource(booleans = {true, false})
     void aStatementThatHerdDbThrowsAtLeavesNoTransactionThatNobodyCanEnd(boolean implicit) throws Exception {
         String table = tableOfTen();
-        DropTableStatement statement = new DropTableStatement(app, table, false) {
+        DropTableStatement statement = new DropTableStatement(app, "absent", false) {
             @Override
-            public String getTable() {
+            public boolean isIfExists() {
                 throw new IllegalStateException("nobody expects this");
             }
         };
