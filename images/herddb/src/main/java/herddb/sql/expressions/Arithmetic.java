@@ -12,8 +12,8 @@ import java.util.function.LongBinaryOperator;
  *
  * <p>In this package are {@link CompiledAddExpression}, {@link CompiledSubtractExpression}, {@link CompiledMultiplyExpression},
  * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CastExpression}, {@link ConstantExpression},
- * {@link TypedJdbcParameterExpression}, {@link AccessCurrentRowExpression}, {@link CompiledLikeExpression} and
- * {@link CompiledParenthesisExpression}.
+ * {@link TypedJdbcParameterExpression}, {@link AccessCurrentRowExpression}, {@link CompiledSQLExpression},
+ * {@link CompiledLikeExpression} and {@link CompiledParenthesisExpression}.
  */
 final class Arithmetic {
 

@@ -181,6 +181,21 @@ class ComputedNumbersTest {
         assertEquals(found.size(), changed);
     }
 
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "-5 > l|l = -9223372036854775808", "-5 < l|l = 9223372036854775807", "? < l|l = 9223372036854775807", "-5 > l * 1|l = -9223372036854775808",
+        "-l > 5|l = -9223372036854775807", "CASE WHEN k=2 THEN l ELSE 0 END < -5|l = -9223372036854775808"})
+    void numbersAreComparedHoweverFarApartTheyAre(String condition, String extreme) {
+        Object[] parameters = condition.contains("?") ? new Object[] {-5L} : new Object[0];
+        execute("UPDATE t SET " + extreme + " WHERE k=2");
+        execute("UPDATE t SET l = 0 WHERE k=1");
+        boolean zeroMeetsIt = condition.contains("< l");
+        DMLStatementExecutionResult deleted =
+                (DMLStatementExecutionResult) Node.execute(leader.server(), 0, "DELETE FROM t WHERE " + condition, parameters);
+        assertEquals(zeroMeetsIt ? 2 : 1, deleted.getUpdateCount());
+        assertEquals(zeroMeetsIt ? List.of() : List.of("{d=1.5, i=5, k=1, l=0}"), rows("t"));
+    }
+
     private static void execute(String sql, Object... values) {
         Node.execute(leader.server(), 0, sql, values);
     }
