@@ -107,11 +107,24 @@ def is_ready(item: Json) -> bool:
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
-def job_ended(job: Json) -> str | None:
-    """Returns `Complete` or `Failed` for a Job that has ended, else None."""
-    for entry in job.get("status", {}).get("conditions") or []:
+@dataclass(frozen=True)
+class JobEnd:
+    """How a Job ended, and when. `reason` and `message` are of a failure."""
+
+    failed: bool
+    at: str | None
+    reason: str
+    message: str | None
+
+
+def job_ended(job: Json) -> JobEnd | None:
+    """Returns how a Job has ended, or None."""
+    status = job.get("status", {})
+    for entry in status.get("conditions") or []:
         if entry["type"] in ("Complete", "Failed") and entry["status"] == "True":
-            return str(entry["type"])
+            failed = entry["type"] == "Failed"
+            at = entry.get("lastTransitionTime") if failed else status.get("completionTime")
+            return JobEnd(failed, at, entry.get("reason", "Failed"), entry.get("message"))
     return None
 
 
@@ -133,8 +146,8 @@ def termination_message_of(objects: Objects, job_name: str) -> str | None:
     of a Job that succeeded, whose last pod is gone.
     """
     _, driver = _last_driver(objects, job_name)
-    job = objects.get("Job", job_name)
-    if driver.get("exitCode") and job is not None and job_ended(job) == "Complete":
+    ended = job_ended(objects.get("Job", job_name) or {})
+    if driver.get("exitCode") and ended is not None and not ended.failed:
         return None
     return driver.get("message") or None
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from herdkeeper.protocol.job_summary import SummaryError
 from herdkeeper.shared.objects import (
+    JobEnd,
     Json,
     Objects,
     is_owned_by,
@@ -55,29 +56,18 @@ def observe_run(objects: Objects, job_name: str, owner_uid: str) -> Run:
     pods, termination_message = pods_of_job(objects, job_name), termination_message_of(objects, job_name)
     fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
     match job_ended(job):
-        case "Complete":
-            completed = job["status"].get("completionTime")
-            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": completed}, job)
-        case "Failed":
-            return Run(
-                "Failed",
-                _failure(job, termination_message, why_no_termination_message(objects, job_name)),
-                termination_message,
-                {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
-                job,
-            )
+        case JobEnd(failed=False, at=at):
+            return Run("Succeeded", "the job ended", termination_message, {**fields, "phase": "Succeeded", "completedAt": at}, job)
+        case JobEnd(at=at) as end:
+            why = _failure(end, termination_message, why_no_termination_message(objects, job_name))
+            return Run("Failed", why, termination_message, {**fields, "phase": "Failed", "completedAt": at}, job)
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
         return Run("Running", "the job is running", termination_message, {**fields, "phase": "Running"}, job)
     trouble = pod_trouble(pods[-1] if pods else None)
     return Run("Pending", f"the job's pod is waiting: {trouble}", termination_message, {**fields, "phase": "Pending"}, job)
 
 
-def _failure(job: Json, termination_message: str | None, silently: str | None) -> str:
-    entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
+def _failure(end: JobEnd, termination_message: str | None, silently: str | None) -> str:
     ended = f"; its last pod ended without a termination message ({silently})" if silently else ""
     last = f"; the driver reported: {termination_message[:300]}" if termination_message else ended
-    return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
-
-
-def _failed_at(job: Json) -> str | None:
-    return next((entry.get("lastTransitionTime") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
+    return f"{end.reason}: {end.message or ''}{last}"

@@ -119,7 +119,8 @@ def job_state_of(objects: Objects, name: str) -> JobState:
     job = objects.get("Job", name)
     if job is None:
         return JobState.ABSENT
-    return {"Complete": JobState.DONE, "Failed": JobState.FAILED}.get(job_ended(job) or "", JobState.RUNNING)
+    end = job_ended(job)
+    return JobState.RUNNING if end is None else JobState.FAILED if end.failed else JobState.DONE
 
 
 def _termination_message(objects: Objects, name: str) -> str:

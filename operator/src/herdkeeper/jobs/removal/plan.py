@@ -21,7 +21,7 @@ from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, is_owned_by, job_ended, termination_message_of
+from herdkeeper.shared.objects import JobEnd, Json, is_owned_by, job_ended, termination_message_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_removal
@@ -73,12 +73,11 @@ def _follow(job: Json, seen: CheckpointRun) -> Plan:
         )
     said = termination_message_of(seen.objects, name)
     match job_ended(job):
-        case "Complete":
+        case JobEnd(failed=False):
             return _let_go(Reason.DATA_DELETED, said or "its files are being removed (deletionPolicy: Delete)")
-        case "Failed":
-            why = said or next((entry.get("message") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
-            message = f"its files could not be removed: {why}. Fix the cause and delete the Job {name}, so that another one starts; or set "
-            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which keeps the remaining files")
+        case JobEnd(message=why):
+            fix = f"Fix the cause and delete the Job {name}, so that another one starts; or set spec.deletionPolicy to Retain, which"
+            return Plan.waiting(Reason.REMOVAL_FAILED, f"its files could not be removed: {said or why}. {fix} keeps the remaining files")
         case _:
             return Plan.waiting(Reason.DELETING, f"the Job {name} removes its files")
 
