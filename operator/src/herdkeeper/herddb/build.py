@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
@@ -165,10 +165,9 @@ def _tls_lines(tls: Tls | None) -> dict[str, str]:
     return {"server.ssl": "true", "herdkeeper.tls.dir": TLS_MOUNT, "herdkeeper.tls.plaintext": tls.plaintext.lower()}
 
 
-def refuses_plaintext(config: Json | None) -> bool:
-    """Returns whether SQL nodes with this ConfigMap refuse plain text."""
-    lines = config.get("data", {}).get(PROPERTIES, "") if config is not None else ""
-    return "herdkeeper.tls.plaintext=refused" in lines.splitlines()
+def refuses_plaintext(files: Mapping[str, str]) -> bool:
+    """Returns whether SQL nodes with these files of their ConfigMap refuse plain text."""
+    return "herdkeeper.tls.plaintext=refused" in files.get(PROPERTIES, "").splitlines()
 
 
 def _tls_volume(tls: Tls) -> Json:

@@ -70,7 +70,7 @@ def _encrypted(fleet: SqlFleet) -> dict[str, Health]:
 def _has_open_nodes(fleet: SqlFleet) -> bool:
     """Whether a node may have started before plain text was refused."""
     objects, nodes = fleet.objects, fleet.named.stateful_set
-    refused = refuses_plaintext(objects.get("ConfigMap", fleet.named.config_map)) and objects.revision(nodes)
+    refused = refuses_plaintext(objects.data("ConfigMap", fleet.named.config_map)) and objects.revision(nodes)
     return not refused or bool(outdated_pods(nodes, objects, fleet.present))
 
 

@@ -33,6 +33,10 @@ class Objects:
         """Returns all objects of a kind, sorted by name."""
         return tuple(item for (found, _), item in sorted(self.items.items(), key=lambda pair: pair[0]) if found == kind)
 
+    def data(self, kind: str, name: str) -> Mapping[str, str]:
+        """Returns the entries of a ConfigMap, or those of a Secret in base64; empty if it does not exist."""
+        return (self.get(kind, name) or {}).get("data") or {}
+
     @cached_property
     def claims(self) -> Mapping[str, Claim]:
         """All volume claims, by name and sorted by it."""

@@ -355,7 +355,7 @@ class Ensemble:
     @property
     def _config(self) -> Mapping[str, str]:
         """The files of the members' ConfigMap."""
-        return (self.objects.get("ConfigMap", self.named.config_map) or {}).get("data") or {}
+        return self.objects.data("ConfigMap", self.named.config_map)
 
     @property
     def _replicas(self) -> int | None:

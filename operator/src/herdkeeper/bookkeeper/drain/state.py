@@ -98,8 +98,7 @@ def _numbers(named: BookKeeperNames, objects: Objects, number: int) -> list[int]
 
 def unread_of(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Share, ...] | Unknown:
     """Returns what the rounds of a bookie's drain left unread, by their records. Unknown if one was spoilt."""
-    found = (objects.get("ConfigMap", named.drain_round(number, begun)) or {} for begun in _numbers(named, objects, number))
-    records = (record.get("data") or {} for record in found)
+    records = (objects.data("ConfigMap", named.drain_round(number, begun)) for begun in _numbers(named, objects, number))
     try:
         return unread_shares((data.get(RECORD_KEY, ""), frozenset(map(int, data.get(WRITTEN_KEY, "").split()))) for data in records)
     except ValueError as error:

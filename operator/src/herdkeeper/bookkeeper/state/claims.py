@@ -47,8 +47,7 @@ def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | Non
     """Returns the id of the metadata to which the volumes belong, by the status or else the bookies' ConfigMap. None for a new cluster."""
     if cluster.status is not None and cluster.status.instance_id:
         return cluster.status.instance_id
-    item = objects.get("ConfigMap", cluster.names.config_map) or {}
-    return str((item.get("data") or {}).get(names.INSTANCE_ID_KEY) or "").strip() or None
+    return objects.data("ConfigMap", cluster.names.config_map).get(names.INSTANCE_ID_KEY, "").strip() or None
 
 
 def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Claim | None]:

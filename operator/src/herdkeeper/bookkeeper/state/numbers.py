@@ -81,8 +81,7 @@ def is_retired(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]
 
 def ids_that_served(named: BookKeeperNames, objects: Objects, metadata: LedgersMetadata) -> frozenset[str]:
     """Returns the ids that must not start on empty volumes: they have a cookie, serve, or had one (by the ConfigMap) and have claims."""
-    item = objects.get("ConfigMap", named.config_map) or {}
-    before = ((item.get("data") or {}).get(names.KNOWN_BOOKIES_KEY) or "").split()
+    before = objects.data("ConfigMap", named.config_map).get(names.KNOWN_BOOKIES_KEY, "").split()
     claimed = {claim.annotations.get(names.BOOKIE_ID_ANNOTATION) for claim in objects.claims.values()}
     return metadata.cookies | metadata.registered | {bookie_id for bookie_id in before if bookie_id in claimed}
 

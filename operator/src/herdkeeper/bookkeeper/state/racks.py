@@ -53,8 +53,7 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
     A bookie whose node is unknown (no pod, no node, or unreadable) keeps its rack in the map.
     """
     named = cluster.names
-    stored = objects.get("ConfigMap", named.racks_config_map)
-    before = parse_racks((stored or {}).get("data", {}).get(names.RACKS_KEY, ""))
+    before = parse_racks(objects.data("ConfigMap", named.racks_config_map).get(names.RACKS_KEY, ""))
     found: dict[str, Rack] = {}
     for stateful_set in objects.of_kind("StatefulSet"):
         number = (stateful_set["metadata"].get("labels") or {}).get(names.BOOKIE_LABEL)

@@ -26,7 +26,6 @@ from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
 from herdkeeper.shared.lost_node import unreachable
-from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -51,7 +50,7 @@ def _relieved(reasons: Mapping[str, str]) -> Mapping[str, Any]:
 
 def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
     """Returns what must be known, or fixed, before a node is touched."""
-    if tls_of(fleet.cluster, log) is None and refuses_plaintext(fleet.objects.get("ConfigMap", fleet.named.config_map)):
+    if tls_of(fleet.cluster, log) is None and refuses_plaintext(fleet.objects.data("ConfigMap", fleet.named.config_map)):
         why = (
             "SQL nodes refuse plain text, but by the BookKeeperCluster's status their stack has no certificates. They stay as they are: "
             f"set spec.tls (secretName: {fleet.named.identity_secret}, plaintext: Accepted)"
@@ -157,11 +156,6 @@ def _secret(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[str, tuple[Actio
         return name, settle((intended,), fleet.objects)
     if fleet.credentials is None:
         return name, (Create(intended),)
-    live = fleet.objects.get("Secret", name)
-    lacking = _missing_data(live, {**users_data(users, token), **token_data(token)}) if live is not None else {}
+    live, data = fleet.objects.get("Secret", name), fleet.objects.data("Secret", name)
+    lacking = {key: value for key, value in (users_data(users, token) | token_data(token)).items() if data.get(key) != value}
     return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
-
-
-def _missing_data(secret: Json, intended: dict[str, str]) -> dict[str, str]:
-    """Returns what a generated Secret needs besides username and password, and lacks or has outdated."""
-    return {key: value for key, value in intended.items() if (secret.get("data") or {}).get(key) != value}

@@ -163,5 +163,5 @@ class SqlFleet:
         return stateful_set is not None and all(map(serves_tls, (stateful_set["spec"]["template"], *pods)))
 
     def _stored(self, key: str) -> str | None:
-        encoded = ((self.objects.get("Secret", self.secret) or {}).get("data") or {}).get(key)
+        encoded = self.objects.data("Secret", self.secret).get(key)
         return base64.b64decode(encoded).decode(errors="replace") or None if encoded else None
