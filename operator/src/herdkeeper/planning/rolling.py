@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from herdkeeper.planning.actions import Apply, Delete, Wait, deletions
 from herdkeeper.planning.intent import unsettled
-from herdkeeper.shared.objects import STARTING, Json, Objects, pod_trouble
+from herdkeeper.shared.objects import STARTING, Json, Objects, pod_trouble, why_stopping
 from herdkeeper.shared.reason import Reason
 
 
@@ -121,7 +121,7 @@ def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapp
         pod, revision = objects.get("Pod", name), objects.revision(stateful_set)
         if name in unreachable or revision is None:
             continue
-        if pod is None or pod["metadata"].get("deletionTimestamp"):
+        if pod is None or why_stopping(pod):
             return f"{name} is being recreated"
         pending = pod.get("status", {}).get("phase") == "Pending" and pod_trouble(pod) == STARTING
         if pending and not objects.outdated(name, revision):

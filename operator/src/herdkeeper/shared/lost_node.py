@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from herdkeeper.shared.node import Node, NodeDown, Nodes
-from herdkeeper.shared.objects import Json, Objects, is_ready, pod_trouble
+from herdkeeper.shared.objects import Json, Objects, is_ready, pod_trouble, why_stopping
 from herdkeeper.shared.unknown import Unknown
 
 OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
@@ -38,7 +38,7 @@ def lost_nodes(objects: Objects, pods: Iterable[str], nodes: Nodes) -> tuple[Los
         node, down = _node_down(pod, nodes)
         if pod is not None and down is not None:
             before = found.get(node, LostNode(node, down, (), ()))
-            given_up = (name,) if pod["metadata"].get("deletionTimestamp") else ()
+            given_up = (name,) if why_stopping(pod) else ()
             found[node] = LostNode(node, down, (*before.pods, name), (*before.given_up, *given_up))
     return tuple(lost for _, lost in sorted(found.items()))
 

@@ -58,9 +58,9 @@ class Objects:
         Until then, a Ready pod may be an old one that is about to restart.
         """
         item = self.get("StatefulSet", stateful_set)
-        status = item.get("status", {}) if item is not None else {}
-        if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
+        if item is None or self.is_template_unseen(stateful_set):
             return False
+        status = item.get("status", {})
         return bool(status.get("currentRevision") == status.get("updateRevision"))
 
     def revision(self, stateful_set: str) -> str | None:

@@ -13,6 +13,7 @@ from herdkeeper.bookkeeper.state.bookies import BeingScanned, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.lost_node import trouble_of, unreachable
+from herdkeeper.shared.objects import why_stopping
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -51,7 +52,7 @@ def why_others_unhealthy(fleet: BookieFleet, running: tuple[int, ...], but: int 
     unwell = but is not None and not objects.pod_ready(named.pod(but))
     for number in running:
         pod = objects.get("Pod", named.pod(number))
-        stops = pod is None or pod["metadata"].get("deletionTimestamp") or unreachable(objects, [named.pod(number)], machines)
+        stops = pod is None or why_stopping(pod) or unreachable(objects, [named.pod(number)], machines)
         fine = not stops and fleet.is_registered(number) and (unwell or objects.pod_ready(named.pod(number)))
         if number != but and not fine:
             return f"{named.pod(number)} does not serve ({trouble_of(pod, machines)})"

@@ -11,7 +11,7 @@ from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.users import Problem
 from herdkeeper.planning.actions import Annotate
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, annotation
+from herdkeeper.shared.objects import annotation, why_stopping
 from herdkeeper.shared.reason import Reason
 
 
@@ -44,18 +44,14 @@ def refresh_users(fleet: SqlFleet) -> tuple[Annotate, ...]:
     revision = revision_of(fleet.users_file)
     if revision is None:
         return ()
-    pods = {node: fleet.objects.get("Pod", node) for node in fleet.present if _is_late(fleet, node, revision)}
     return tuple(
         Annotate("Pod", node, pod["metadata"]["uid"], {names.USERS_ANNOTATION: revision}, Reason.USERS_CHANGING)
-        for node, pod in pods.items()
-        if pod is not None and _is_unmarked(pod, revision)
+        for node in fleet.present
+        if _is_late(fleet, node, revision) and (pod := fleet.objects.get("Pod", node)) is not None
+        if why_stopping(pod) is None and annotation(pod, names.USERS_ANNOTATION) != revision
     )
 
 
 def _is_late(fleet: SqlFleet, node: str, revision: str) -> bool:
     report = fleet.reports.get(node)
     return report is not None and report.users is not None and report.users.revision != revision
-
-
-def _is_unmarked(pod: Json, revision: str) -> bool:
-    return not pod["metadata"].get("deletionTimestamp") and annotation(pod, names.USERS_ANNOTATION) != revision
