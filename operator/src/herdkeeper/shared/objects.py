@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -151,26 +151,46 @@ def termination_message_of(objects: Objects, job_name: str) -> str | None:
     """
     _, driver = _last_driver(objects, job_name)
     ended = job_ended(objects.get("Job", job_name) or {})
-    if driver.get("exitCode") and ended is not None and not ended.failed:
+    if driver is None or (driver.exit_code and ended is not None and not ended.failed):
         return None
-    return driver.get("message") or None
+    return driver.message or None
 
 
 def why_no_termination_message(objects: Objects, job_name: str) -> str | None:
     """Returns how a Job's last driver ended without a termination message. None if it left one or may still run."""
     pod, driver = _last_driver(objects, job_name)
-    if pod.get("phase") != "Failed" or driver.get("message"):
+    if pod.get("phase") != "Failed" or (driver is not None and driver.message):
         return None
-    if driver:
-        return f"{driver.get('reason', 'Error')}, exit code {driver.get('exitCode')}"
+    if driver is not None:
+        return f"{driver.reason}, exit code {driver.exit_code}"
     return f"{pod.get('reason', 'Failed')}: {pod.get('message', 'no reason given')}"
 
 
-def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Json]:
-    """Returns the status of a Job's newest pod, and how its driver ended there. Both are empty if there is none."""
-    pod: Json = next((pod.get("status", {}) for pod in reversed(pods_of_job(objects, job_name))), {})
-    drivers = (container for container in pod.get("containerStatuses") or [] if container["name"] == "driver")
-    return pod, next((container.get("state", {}).get("terminated") or {} for container in drivers), {})
+def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Ended | None]:
+    """Returns the status of a Job's newest pod, empty if there is none, and how its driver ended there."""
+    pod: Json = next(reversed(pods_of_job(objects, job_name)), {})
+    return pod.get("status", {}), next((ended for ended in ended_in(pod) if ended.container == "driver" and ended.is_last), None)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process of a container ended. `is_last`: none has begun there since. `ready`: the container is, by one that has."""
+
+    container: str
+    is_last: bool
+    ready: bool
+    exit_code: int | None
+    reason: str
+    message: str
+
+
+def ended_in(pod: Json | None, kind: str = "containerStatuses") -> Iterator[Ended]:
+    """Yields the processes of a pod's containers that ended, in each container the newest first."""
+    for container in (pod or {}).get("status", {}).get(kind) or []:
+        for state in ("state", "lastState"):
+            if ended := (container.get(state) or {}).get("terminated"):
+                how = ended.get("exitCode"), ended.get("reason", "Error"), str(ended.get("message") or "")
+                yield Ended(container.get("name", ""), state == "state", bool(container.get("ready")), *how)
 
 
 def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:

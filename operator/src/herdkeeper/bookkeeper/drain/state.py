@@ -22,7 +22,7 @@ from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.codecs.bookkeeper.share import Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames
-from herdkeeper.shared.objects import Objects, job_ended, pods_of_job
+from herdkeeper.shared.objects import Objects, ended_in, job_ended, pods_of_job
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -125,10 +125,10 @@ def job_state_of(objects: Objects, name: str) -> JobState:
 def _termination_message(objects: Objects, name: str) -> str:
     """Returns the termination message of the last failed container of a Job's pods, or an empty string."""
     message = [
-        str(ended["message"]).strip()
+        ended.message.strip()
         for pod in pods_of_job(objects, name)
         for kind in ("initContainerStatuses", "containerStatuses")
-        for container in pod.get("status", {}).get(kind) or []
-        if (ended := container.get("state", {}).get("terminated") or {}).get("message") and ended.get("exitCode")
+        for ended in ended_in(pod, kind)
+        if ended.is_last and ended.message and ended.exit_code
     ]
     return message[-1][-400:] if message else ""

@@ -16,7 +16,7 @@ from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn
 from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.planning.due import newest_time
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Objects, pods_of_job
+from herdkeeper.shared.objects import Objects, ended_in, pods_of_job
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_throwaway_server import SERVER
@@ -46,11 +46,10 @@ class DrillObserved:
     def server_trouble(self, job: str) -> str:
         """Returns the message of the server next to a Job's restore if it ended prematurely, or an empty string."""
         for pod in reversed(pods_of_job(self.objects, job)):
-            for container in pod.get("status", {}).get("initContainerStatuses") or []:
-                ended = container.get("lastState", {}).get("terminated") or {}
-                if container["name"] == SERVER and ended.get("exitCode"):
-                    said = f": {str(ended['message'])[-300:].strip()}" if ended.get("message") else ""
-                    return f"; its HerdDB server had ended (exit code {ended['exitCode']}){said}"
+            for ended in ended_in(pod, "initContainerStatuses"):
+                if ended.container == SERVER and not ended.is_last and ended.exit_code:
+                    said = f": {ended.message[-300:].strip()}" if ended.message else ""
+                    return f"; its HerdDB server had ended (exit code {ended.exit_code}){said}"
         return ""
 
 
