@@ -75,8 +75,8 @@ class Objects:
 
     def outdated(self, pod: str, revision: str) -> bool:
         """Returns whether a pod was made from another revision of the template. False for a missing pod, or one without a revision."""
-        made_from = ((self.get("Pod", pod) or {"metadata": {}})["metadata"].get("labels") or {}).get(names.REVISION_LABEL)
-        return made_from not in (None, revision)
+        item = self.get("Pod", pod)
+        return item is not None and label(item, names.REVISION_LABEL) not in (None, revision)
 
 
 def is_controlled_by(item: Json, controller: Json | None) -> bool:
@@ -135,7 +135,7 @@ def job_ended(job: Json) -> JobEnd | None:
 def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
     """Returns the pods of a Job, oldest first, without those that an earlier Job of this name left."""
     uid = (objects.get("Job", job_name) or {"metadata": {}})["metadata"].get("uid")
-    named = (pod for pod in objects.of_kind("Pod") if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name)
+    named = (pod for pod in objects.of_kind("Pod") if label(pod, "batch.kubernetes.io/job-name") == job_name)
     found = (pod for pod in named if uid in (None, _controller_of(pod) or uid))
     return tuple(sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
 
@@ -195,8 +195,13 @@ def ended_in(pod: Json | None, kind: str = "containerStatuses") -> Iterator[Ende
 
 def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:
     """Returns whether an object carries the labels of this resource's objects. Otherwise it is not the operator's."""
-    labels = item["metadata"].get("labels") or {}
-    return (labels.get(names.OWNER_KIND_LABEL), labels.get(names.OWNER_NAME_LABEL)) == (owner_kind, owner_name)
+    return (label(item, names.OWNER_KIND_LABEL), label(item, names.OWNER_NAME_LABEL)) == (owner_kind, owner_name)
+
+
+def label(item: Json, name: str) -> str | None:
+    """Returns a label's value, or None."""
+    value = (item["metadata"].get("labels") or {}).get(name)
+    return None if value is None else str(value)
 
 
 def annotation(item: Json, name: str) -> str | None:
@@ -295,7 +300,7 @@ def _last_failure(container: Json, pod: Json) -> str:
     said = _failure_line(str(ended.get("message") or ""))
     heap = _OUT_OF_MEMORY.search(said)
     if heap or ended.get("reason") == "OOMKilled":
-        component = (pod["metadata"].get("labels") or {}).get(names.COMPONENT_LABEL, "")
+        component = label(pod, names.COMPONENT_LABEL) or ""
         return f"it ran out of memory ({heap[1] if heap else 'OOMKilled'}): raise {_MEMORY_FIELDS.get(component, 'its memory')}"
     return _shortened(f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}")
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from herdkeeper.api.job import place_in_store
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json, job_ended
+from herdkeeper.shared.objects import Json, job_ended, label
 
 _PLACES = ("--destination", "--archive")
 """Options of a Checkpoint's programs that name a place."""
@@ -32,10 +32,9 @@ class CheckpointWork:
 
 def work_of(item: Json) -> tuple[CheckpointWork, ...]:
     """Returns what a Job or pod with a Checkpoint's labels does, for each claim that it mounts and the object store that it uses."""
-    labels = item["metadata"].get("labels") or {}
     spec = item["spec"]["template"]["spec"] if item["kind"] == "Job" else item["spec"]
     ended = job_ended(item) is not None if item["kind"] == "Job" else item.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    owner, component = str(labels.get(names.OWNER_NAME_LABEL)), str(labels.get(names.COMPONENT_LABEL))
+    owner, component = str(label(item, names.OWNER_NAME_LABEL)), str(label(item, names.COMPONENT_LABEL))
     claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or [] if "persistentVolumeClaim" in volume]
     return tuple(CheckpointWork(owner, component, place, ended) for place in (*claims, *_stores(spec)))
 

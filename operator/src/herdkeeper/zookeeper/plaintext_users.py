@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey
-from herdkeeper.shared.objects import Json, Objects, job_ended, mounts
+from herdkeeper.shared.objects import Json, Objects, is_made_for, job_ended, mounts
 from herdkeeper.shared.references import referred_name
 
 
@@ -50,9 +50,8 @@ def _of_database(named: HerdDBNames, database: Json, pods: Iterable[Json]) -> It
 
 def _without(secret: str, kind: str, name: str, pods: Iterable[Json]) -> Iterator[str]:
     """The pods of a resource that don't mount this Secret."""
-    owner = {names.OWNER_KIND_LABEL: kind, names.OWNER_NAME_LABEL: name}
     for pod in pods:
-        if owner.items() <= pod["metadata"]["labels"].items() and not mounts(pod, secret):
+        if is_made_for(pod, kind, name) and not mounts(pod, secret):
             yield f"the pod {pod['metadata']['name']}"
 
 

@@ -19,7 +19,7 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects, mounts, why_stopping
+from herdkeeper.shared.objects import Objects, annotation, mounts, why_stopping
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
@@ -340,7 +340,7 @@ class Ensemble:
     def _encryption_of_pods(self) -> Mapping[int, Encryption]:
         """What the template said that each existing pod was made from."""
         pods = {number: pod for number in NUMBERS if (pod := self.objects.get("Pod", self.named.pod(number))) is not None}
-        told = {number: (pod["metadata"].get("annotations") or {}).get(names.QUORUM_TLS_ANNOTATION) for number, pod in pods.items()}
+        told = {number: annotation(pod, names.QUORUM_TLS_ANNOTATION) for number, pod in pods.items()}
         others = {
             number: Encryption.REQUIRED if mounts(pod, self.named.members_secret) else Encryption.NONE for number, pod in pods.items()
         }

@@ -33,7 +33,7 @@ from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Cr
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
 from herdkeeper.shared.known_nodes import known_nodes
-from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.objects import Json, Objects, label
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -131,9 +131,8 @@ def cancel_drains(fleet: BookieFleet) -> tuple[Action, ...]:
 
 
 def _is_left(item: Json, numbers: BookieNumbers) -> bool:
-    labels = item["metadata"].get("labels") or {}
-    number = labels.get(names.BOOKIE_LABEL)
-    return labels.get(names.COMPONENT_LABEL) == names.DRAIN_COMPONENT and number not in {str(leaving) for leaving in numbers.leaving}
+    leaving = {str(number) for number in numbers.leaving}
+    return label(item, names.COMPONENT_LABEL) == names.DRAIN_COMPONENT and label(item, names.BOOKIE_LABEL) not in leaving
 
 
 def _mark(objects: Objects, claim: str, value: str | None, reason: Reason) -> tuple[Action, ...]:

@@ -47,7 +47,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_settled_resource
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.objects import Objects, label
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -113,7 +113,7 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterRea
 
 def _machines(objects: Objects, reader: ClusterReader) -> Nodes:
     """Returns the nodes of the bookies' pods."""
-    return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), reader)
+    return nodes_of((pod for pod in objects.of_kind("Pod") if label(pod, names.BOOKIE_LABEL) is not None), reader)
 
 
 def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) -> LedgerScan | Unknown | None:

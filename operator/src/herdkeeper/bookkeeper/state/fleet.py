@@ -21,7 +21,7 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.known_nodes import known_nodes
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects, mounts
+from herdkeeper.shared.objects import Objects, annotation, mounts
 from herdkeeper.shared.unknown import Unknown
 
 NOT_SCANNED = Unknown("ledgers were not scanned")
@@ -84,7 +84,7 @@ class BookieFleet:
         if not isinstance(store, MetadataStore) or names.secure_ensemble(store.address, namespace) is None:
             return ()
         pods = [pod for number in self.numbers.existing if (pod := self.objects.get("Pod", self.named.pod(number))) is not None]
-        marked = [pod for pod in pods if names.PLAINTEXT_ANNOTATION in (pod["metadata"].get("annotations") or {})]
+        marked = [pod for pod in pods if annotation(pod, names.PLAINTEXT_ANNOTATION) is not None]
         return tuple(pod["metadata"]["name"] for pod in pods if pod in marked or not mounts(pod, self.named.identity_secret))
 
     @cached_property

@@ -15,7 +15,7 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
 from herdkeeper.shared.node import Node, Nodes
-from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.objects import Objects, label
 
 REGION_LABEL = "topology.kubernetes.io/region"
 NO_REGION = "-"
@@ -56,7 +56,7 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
     before = parse_racks(objects.data("ConfigMap", named.racks_config_map).get(names.RACKS_KEY, ""))
     found: dict[str, Rack] = {}
     for stateful_set in objects.of_kind("StatefulSet"):
-        number = (stateful_set["metadata"].get("labels") or {}).get(names.BOOKIE_LABEL)
+        number = label(stateful_set, names.BOOKIE_LABEL)
         if number is None:
             continue
         pod = objects.get("Pod", named.pod(int(number))) or {}

@@ -47,7 +47,7 @@ from herdkeeper.protocol.log_pin import (
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.node import Node
-from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, pod_trouble
+from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, label, pod_trouble
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.spark.observe_object_store import observe_keys, observe_store_secrets
@@ -222,7 +222,7 @@ def _archiver_trouble(tablespace: Tablespace, reader: ClusterReader) -> str:
     if tablespace.spec.log.archive is None:
         return ""
     pods = reader.kubernetes.owned(tablespace.KIND, tablespace.key, PODS)
-    archivers = [pod for pod in pods.of_kind("Pod") if pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == names.ARCHIVE_COMPONENT]
+    archivers = [pod for pod in pods.of_kind("Pod") if label(pod, names.COMPONENT_LABEL) == names.ARCHIVE_COMPONENT]
     if any(is_ready(pod) for pod in archivers):
         return ""
     return pod_trouble(archivers[0] if archivers else None)
