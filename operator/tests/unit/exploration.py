@@ -30,6 +30,18 @@ class Explored:
         told = "\n".join(f"{number:3}. {step}" for number, step in enumerate(self.story, 1))
         return f"{self.wrong}, by this story (of {self.states} states):\n{told}"
 
+    def require_right(self) -> None:
+        """Fails with the story if a state is wrong, and if a test that is run each time leaves states out."""
+        print(self)
+        assert self.wrong is None, str(self)
+        assert self.whole or MORE_FAULTS, "the bounds are too wide for a test that is run each time"
+
+    def require_wrong(self, words: str = "") -> None:
+        """Fails unless a state is wrong in this way."""
+        print(self)
+        assert self.wrong is not None, str(self)
+        assert words in self.wrong, str(self)
+
 
 class Explorer(Generic[State]):
     """`steps` gives what can happen next, each with a sentence; `wrong` says what is wrong with a state, None when nothing is."""

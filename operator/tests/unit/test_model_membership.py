@@ -397,10 +397,7 @@ def _settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
 def test_in_whichever_order_it_happens_a_quorum_with_the_data_stays(scope: Scope) -> None:
-    found = scope.explored()
-    print(found)
-    assert found.wrong is None, str(found)
-    assert found.whole or MORE_FAULTS, "the bounds are too wide for a test that is run each time"
+    scope.explored().require_right()
 
 
 def all_outdated(_: Json, objects: Objects, pods: Sequence[str], __: Gate) -> tuple[Delete, ...]:
