@@ -69,6 +69,14 @@ def test_an_index_or_a_foreign_key_whose_column_was_dropped_or_renamed_does_not_
     )
 
 
+def test_a_unique_index_with_the_name_of_a_table_does_not_prevent_a_restore(tmp_path: Path) -> None:
+    twin = ManifestIndex(name="parent", table="child", type="brin", unique=True, columns=UNIQUE.columns)
+    other = ManifestIndex(name="child", table="child", type="brin", unique=False, columns=UNIQUE.columns)
+    source = open_source(write_checkpoint(tmp_path, {CHILD: [], PARENT: []}, (twin, other, UNIQUE)))
+    assert [table.indexes for table in source.tables] == [(other, UNIQUE), ()]
+    assert source.left_out == ("index 'parent' of table 'child'",)
+
+
 @pytest.mark.parametrize("folder", ["i-1/ts-2", "i-2/ts-1"], ids=["tablespace", "cluster"])
 def test_a_manifest_at_the_place_of_another_tablespace_or_cluster_is_not_taken_for_that_one_s(place: StoredPath, folder: str) -> None:
     path = write_checkpoint(place, {PARENT: PARENT_ROWS})

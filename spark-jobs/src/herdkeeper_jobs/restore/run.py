@@ -184,4 +184,4 @@ def _lacks(source: Source) -> str:
     """What the tables lack, for people; empty if nothing."""
     more = f" and {len(source.left_out) - _SHOWN} more" if len(source.left_out) > _SHOWN else ""
     found = ", ".join(source.left_out[:_SHOWN])
-    return f"; without {found}{more}, whose columns were dropped or renamed" if found else ""
+    return f"; without {found}{more}, whose columns were dropped or renamed, or whose name is that of a table" if found else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
@@ -49,7 +49,7 @@ class Source:
     hash: str
     tables: tuple[SourceTable, ...]
     left_out: tuple[str, ...] = ()
-    """Indexes and foreign keys that `tables` lack, since one of their columns was dropped or renamed: HerdDB could not make them."""
+    """Indexes and foreign keys that `tables` lack, since they could not be made (see `_usable`)."""
 
     @property
     def folder(self) -> ParquetFolder:
@@ -86,20 +86,24 @@ def open_source(path: StoredPath) -> Source:
     tables = tuple(_table(manifest, table) for table in manifest.tables)
     _require_parents(tables)
     columns = {table.definition.uuid: {column.name for column in table.definition.columns} for table in tables}
-    usable = tuple(_usable(table, columns) for table in tables)
+    names = {table.name for table in tables}
+    usable = tuple(_usable(table, columns, names) for table in tables)
     left_out = tuple(what for before, after in zip(tables, usable, strict=True) for what in _left_out(before, after))
     return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), usable, left_out)
 
 
-def _usable(table: SourceTable, columns: Mapping[str, set[str]]) -> SourceTable:
-    """The table without indexes and foreign keys whose columns are gone. `columns`: names by a table's uuid."""
+def _usable(table: SourceTable, columns: Mapping[str, set[str]], names: Set[str]) -> SourceTable:
+    """The table without indexes and foreign keys that can't be made: columns of theirs are gone, or a unique index has the name of a table.
+
+    `columns`: names by a table's uuid.
+    """
     own = columns[table.definition.uuid]
     keys = tuple(
         key
         for key in table.definition.foreign_keys
         if own.issuperset(key.columns) and columns[key.parent_uuid].issuperset(key.parent_columns)
     )
-    indexes = tuple(index for index in table.indexes if own.issuperset(index.columns))
+    indexes = tuple(index for index in table.indexes if own.issuperset(index.columns) and not (index.unique and index.name in names))
     return replace(table, definition=replace(table.definition, foreign_keys=keys), indexes=indexes)
 
 

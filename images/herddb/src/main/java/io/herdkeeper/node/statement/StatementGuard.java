@@ -62,6 +62,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -503,6 +504,9 @@ public final class StatementGuard extends DBManager {
             create.getAdditionalIndexes().forEach(index -> refuseUnwritable(index::serialize));
             refuseName(tablespace, table.name);
             refuseTwins(table, create.getAdditionalIndexes());
+            if (tablespace.getTableManager(table.name) == null) {
+                create.getAdditionalIndexes().forEach(index -> refuseNameOfATable(tablespace, index, table.name));
+            }
             refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);
         }
     }
@@ -516,14 +520,47 @@ public final class StatementGuard extends DBManager {
     }
 
     /**
+     * HerdDB notes a transaction's locks by the names of tables and of unique indexes. What it locked by one name would be unlocked once by a
+     * table and once by an index: the COMMIT would end the log.
+     */
+    private static void refuseNameOfATable(TableSpaceManager tablespace, Index index, String table) {
+        if (!index.unique || uniqueIndex(tablespace, index.name) != null) {
+            return; // HerdDB says so
+        }
+        if (index.name.equals(table) || tablespace.getTableManager(index.name) != null) {
+            throw new StatementExecutionException("the unique index " + index.name + " of table " + table
+                    + " can't have the name of a table in tablespace " + tablespace.getTableSpaceName()
+                    + ", and nothing was changed: give it another name");
+        }
+        if (isInATransaction(tablespace, index.name, TransactionContext.NOTRANSACTION_ID)) {
+            throw new StatementExecutionException("there can't be a unique index " + index.name + " in tablespace "
+                    + tablespace.getTableSpaceName() + " yet, and nothing was changed: a transaction is open on an earlier table or index "
+                    + index.name + ", which was dropped; commit it or roll it back first");
+        }
+    }
+
+    private static AbstractIndexManager uniqueIndex(TableSpaceManager tablespace, String name) {
+        return tablespace.getAllTablesForPlanner().stream().map(table -> tablespace.getIndexesOnTable(table.name)).filter(Objects::nonNull)
+                .map(indexes -> indexes.get(name)).filter(index -> index != null && index.isUnique()).findAny().orElse(null);
+    }
+
+    /**
      * HerdDB applies a COMMIT by the names of tables: what the transaction did to a table that was dropped meanwhile would be done to this
      * one, which lacks the rows.
      */
     private static void refuseName(TableSpaceManager tablespace, String table) {
-        if (tablespace.getTableManager(table) == null && isInATransaction(tablespace, table, TransactionContext.NOTRANSACTION_ID)) {
+        if (tablespace.getTableManager(table) != null) {
+            return;
+        }
+        if (isInATransaction(tablespace, table, TransactionContext.NOTRANSACTION_ID)) {
             throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
                     + " yet, and nothing was changed: a transaction is open on an earlier table " + table
                     + ", which was dropped; commit it or roll it back first");
+        }
+        AbstractIndexManager index = uniqueIndex(tablespace, table);
+        if (index != null) {
+            throw new StatementExecutionException("a table in tablespace " + tablespace.getTableSpaceName() + " can't have the name " + table
+                    + " of the unique index on table " + index.getIndex().table + ", and nothing was changed: give it another name");
         }
     }
 
@@ -649,6 +686,7 @@ public final class StatementGuard extends DBManager {
             throw new StatementExecutionException(refused + "it is made outside of transactions, and this transaction has changed or locked"
                     + " rows of the table; commit it or roll it back first");
         }
+        refuseNameOfATable(tablespace, index, table);
         if (tablespace.getTransactions().stream().anyMatch(each -> each.isIndexDropped(index.name))) {
             throw new StatementExecutionException(refused + "a transaction drops an index " + index.name
                     + ", and its COMMIT would drop this one; commit it or roll it back first");

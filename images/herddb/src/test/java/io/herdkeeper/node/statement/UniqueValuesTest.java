@@ -176,6 +176,55 @@ class UniqueValuesTest {
         assertSameRows();
     }
 
+    /** What a transaction locks is noted by such a name, and its end would release it twice. */
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "CREATE UNIQUE INDEX t ON APP.t(n)", "CREATE UNIQUE INDEX other ON APP.t(n)",
+        "CREATE TABLE APP.made (k int primary key, n int, UNIQUE KEY made (n))",
+        "CREATE TABLE APP.made (k int primary key, n int, UNIQUE KEY other (n))",
+        "CREATE TABLE APP.indexed (k int primary key)", "EXECUTE RENAMETABLE 'APP','other','indexed'"})
+    void aTableAndAUniqueIndexGetNoNameOfEachOtherAndTransactionsGoOn(String statement) throws Exception {
+        execute(0, "CREATE TABLE " + app + ".other (k int primary key, n int)");
+        execute(0, "CREATE UNIQUE INDEX indexed ON " + table + "(m)");
+        long open = begin();
+        for (long transaction : new long[] {0, open}) {
+            StatementExecutionException refusal =
+                    assertThrows(StatementExecutionException.class, () -> execute(transaction, statement.replace("APP", app)));
+            assertTrue(refusal.getMessage().contains("give it another name"), refusal.getMessage());
+        }
+        execute(open, "UPDATE " + table + " SET n=20 WHERE k=1");
+        execute(0, "CREATE TABLE IF NOT EXISTS " + table + " (k int primary key, m int, UNIQUE KEY indexed (m))");
+        end(open, true);
+        assertSameRows();
+    }
+
+    @Test
+    void anIndexThatIsNotUniqueHasTheNameOfItsTable() throws Exception {
+        execute(0, "CREATE INDEX t ON " + table + "(n)");
+        long open = begin();
+        execute(open, "UPDATE " + table + " SET n=20 WHERE k=1");
+        end(open, true);
+        assertSameRows();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "DROP TABLE APP.other;CREATE UNIQUE INDEX other ON APP.t(n)", "DROP INDEX APP.former;CREATE UNIQUE INDEX former ON APP.t(n)",
+        "DROP INDEX APP.former;CREATE TABLE APP.former (k int primary key)"})
+    void aNameOfWhatWasDroppedIsFreeForAUniqueIndexOnceNoTransactionHasLockedByIt(String statements) throws Exception {
+        String[] both = statements.replace("APP", app).split(";");
+        execute(0, "CREATE TABLE " + app + ".other (k int primary key, n int)");
+        execute(0, "CREATE UNIQUE INDEX former ON " + app + ".other(n)");
+        long open = begin();
+        execute(open, "INSERT INTO " + app + ".other(k,n) VALUES(1,1)");
+        execute(0, both[0]);
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0, both[1]));
+        assertTrue(refusal.getMessage().contains("which was dropped; commit it or roll it back first"), refusal.getMessage());
+        end(open, true);
+        execute(0, both[1]);
+        assertSameRows();
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {
         "INSERT INTO %s(k,m) VALUES(200,200)", "UPDATE %s SET n=null WHERE k=1", "UPDATE %s SET m=200 WHERE k=100", "DELETE FROM %s WHERE k=100"})
