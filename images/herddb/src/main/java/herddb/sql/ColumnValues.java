@@ -15,10 +15,17 @@ public final class ColumnValues {
 
     /** A computed value as {@link RecordSerializer} takes it; what is refused is told with the column. */
     static Object of(Column column, Supplier<Object> computed) {
-        try {
+        return named(column, () -> {
             Object value = computed.get();
             refuseUnfit(value, column.type);
             return RecordSerializer.convert(column.type, value);
+        });
+    }
+
+    /** What is refused while a value is computed is told with its column. */
+    public static Object named(Column column, Supplier<Object> computed) {
+        try {
+            return computed.get();
         } catch (InvalidNullValueForKeyException error) {
             throw error;
         } catch (StatementExecutionException error) {

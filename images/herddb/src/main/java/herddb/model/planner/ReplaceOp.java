@@ -283,7 +283,7 @@ public final class ReplaceOp implements PlannerOp {
     }
 
     /** HerdDB answers what it expects. If it throws, it keeps a lock of the table, for which the next checkpoint would wait for ever. */
-    private static CompletableFuture<StatementExecutionResult> step(
+    static CompletableFuture<StatementExecutionResult> step(
             DMLStatement statement, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         try {
             return manager.executeStatementAsync(statement, context, transaction);

@@ -24,6 +24,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A number that a statement computes is stored as it is, or the statement is refused. */
 class ComputedNumbersTest {
@@ -70,6 +71,8 @@ class ComputedNumbersTest {
         "INSERT INTO t(k,i) SELECT k+10, d FROM t WHERE k=2|i (integer)|1.0E300 is too large for an int",
         "INSERT INTO t(k,l) SELECT k+10, -d FROM t WHERE k=2|l (long)|-1.0E300 is too large for a long",
         "INSERT INTO t(k,l) SELECT k+10, SUM(d) FROM t WHERE k=2 GROUP BY k|l (long)|1.0E300 is too large for a long",
+        "INSERT INTO t(k,i) SELECT k+10, CAST(d AS int) FROM t WHERE k=2|i (integer)|1.0E300 is too large for an int",
+        "INSERT INTO t(k,i) SELECT CAST(d AS int), i FROM t WHERE k=2|k (integer)|1.0E300 is too large for an int",
         "INSERT INTO t(k,i) SELECT d, i FROM t WHERE k=2|k (integer)|1.0E300 is too large for an int",
         "INSERT INTO w(k,i) VALUES(3, 1/0)|i (integer not null)|Infinity is too large for an int",
         "INSERT INTO w(k,l) VALUES(3, 1/0)|l (long not null)|Infinity is too large for a long",
@@ -145,6 +148,24 @@ class ComputedNumbersTest {
     void aNumberThatItsColumnCanHoldIsStoredAsBefore(String statement, String row) {
         execute(statement);
         assertTrue(rows("t").contains(row), rows("t").toString());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "INSERT INTO w(k,i) SELECT k+10, NULL FROM t WHERE k=1", "INSERT INTO w(k,i) SELECT k+10, i FROM t WHERE k=1",
+        "INSERT INTO w(k,i) SELECT k+10, 1/i FROM t WHERE k=1", "UPSERT INTO w(k,i) SELECT k, i FROM t WHERE k=1",
+        "INSERT INTO w(k,i) VALUES(3,?)", "INSERT INTO w(k,i) VALUES(3,?),(4,?)"})
+    void aNullForAColumnThatIsNotNullIsRefusedWhereverItComesFrom(String statement) {
+        execute("UPDATE t SET i=NULL WHERE k=1");
+        Object[] nulls = statement.chars().filter(letter -> letter == '?').mapToObj(any -> null).toArray();
+        long open = Node.begin(leader.server(), "herd");
+        for (long transaction : new long[] {0, open}) {
+            StatementExecutionException refusal = assertThrows(
+                    StatementExecutionException.class, () -> Node.execute(leader.server(), transaction, statement, nulls));
+            assertTrue(refusal.getMessage().contains("column i (integer not null):Cannot have null value"), refusal.getMessage());
+        }
+        execute("EXECUTE COMMITTRANSACTION 'herd'," + open);
+        assertEquals(List.of("{i=3, k=1, l=4, r=1.0, small=5}"), rows("w"));
     }
 
     @Test

@@ -28,8 +28,12 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -413,6 +417,38 @@ class KeysAndReferencesTest {
         leader.manager("herd").checkpoint(false, false, false);
         assertEquals(2, execute(0, "UPDATE " + child + " SET k=11 WHERE k=10"));
         assertEquals(List.of("11=1"), rows(child));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anInsertAtWhoseSecondRowHerdDbThrowsIsAnsweredAndHoldsUpNothing(boolean inTransaction) throws Exception {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k))");
+        TableSpaceManager before = leader.manager("herd");
+        long transaction = inTransaction ? Node.begin(leader.server(), "herd") : 0;
+        AtomicInteger rows = new AtomicInteger();
+        Field queries = TableManager.class.getDeclaredField("childForeignKeyQueries");
+        queries.setAccessible(true);
+        queries.set(before.getTableManager(child), new ConcurrentHashMap<String, String>() {
+            @Override
+            public String computeIfAbsent(String key, Function<? super String, ? extends String> query) {
+                if (rows.incrementAndGet() == 2) {
+                    throw new IllegalStateException("nobody expects this");
+                }
+                return super.computeIfAbsent(key, query);
+            }
+        });
+        CompletableFuture<Integer> insert = CompletableFuture.supplyAsync(
+                () -> execute(transaction, "INSERT INTO " + child + "(k,n) VALUES(10,1),(11,1),(12,1)"));
+        assertThrows(ExecutionException.class, () -> insert.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        Await.until("the tablespace leads again", LIMIT, () -> {
+            TableSpaceManager again = leader.manager("herd");
+            return again != null && again != before && again.isLeader() && !again.isFailed() && !again.isClosed()
+                    && again.getTransactions().isEmpty();
+        });
+        leader.manager("herd").checkpoint(false, false, false);
+        assertEquals(1, execute(0, "INSERT INTO " + child + "(k,n) VALUES(11,1)"));
+        assertEquals(inTransaction ? List.of("11=1") : List.of("10=1", "11=1"), rows(child));
     }
 
     @ParameterizedTest
