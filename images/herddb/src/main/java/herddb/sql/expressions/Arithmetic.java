@@ -11,8 +11,8 @@ import java.util.function.LongBinaryOperator;
  * Shared code of the operators and casts that replace HerdDB's. For HerdDB's, NULL is 0, and a number that is too large is cut.
  *
  * <p>In this package are {@link CompiledAddExpression}, {@link CompiledSubtractExpression}, {@link CompiledMultiplyExpression},
- * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CastExpression}, {@link ConstantExpression},
- * {@link TypedJdbcParameterExpression}, {@link AccessCurrentRowExpression}, {@link CompiledSQLExpression},
+ * {@link CompiledDivideExpression}, {@link CompiledModuloExpression}, {@link CompiledSignedExpression}, {@link CastExpression},
+ * {@link ConstantExpression}, {@link TypedJdbcParameterExpression}, {@link AccessCurrentRowExpression}, {@link CompiledSQLExpression},
  * {@link CompiledLikeExpression} and {@link CompiledParenthesisExpression}.
  */
 final class Arithmetic {

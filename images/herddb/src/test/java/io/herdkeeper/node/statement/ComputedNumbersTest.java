@@ -150,6 +150,33 @@ class ComputedNumbersTest {
         assertTrue(rows("t").contains(row), rows("t").toString());
     }
 
+    /** The least number of a type has no negative in it. */
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "UPDATE t SET i = -i WHERE k=1|column i (integer):2147483648 is too large for an int",
+        "INSERT INTO t(k,i) SELECT k+10, -i FROM t WHERE k=1|column i (integer):2147483648 is too large for an int",
+        "INSERT INTO t(k,i) VALUES(3, -?)|column i (integer):2147483648 is too large for an int",
+        "UPDATE t SET l = -l WHERE k=1|column l (long):can't compute with 0 and -9223372036854775808: long overflow",
+        "UPDATE t SET l = -i WHERE k=1|{d=1.5, i=-2147483648, k=1, l=2147483648}",
+        "UPDATE t SET d = -i WHERE k=1|{d=2.147483648E9, i=-2147483648, k=1, l=-9223372036854775808}",
+        "UPDATE t SET d = -d WHERE k=1|{d=-1.5, i=-2147483648, k=1, l=-9223372036854775808}",
+        "UPDATE t SET l = -(-2147483648) WHERE k=1|{d=1.5, i=-2147483648, k=1, l=2147483648}",
+        "DELETE FROM t WHERE -i = 2147483648|{d=1.0E300, i=0, k=2, l=0}",
+        "DELETE FROM t WHERE k <> 1 AND -k = -2|{d=1.5, i=-2147483648, k=1, l=-9223372036854775808}"})
+    void theNegativeOfTheLeastNumberIsStoredAsItIsOrRefused(String statement, String told) {
+        execute("UPDATE t SET i=-2147483648, l=-9223372036854775808 WHERE k=1");
+        Object[] least = statement.contains("?") ? new Object[] {Integer.MIN_VALUE} : new Object[0];
+        if (told.startsWith("{")) {
+            execute(statement, least);
+            assertTrue(rows("t").contains(told), rows("t").toString());
+        } else {
+            List<String> before = rows("t");
+            StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(statement, least));
+            assertTrue(refusal.getMessage().contains(told), refusal.getMessage());
+            assertEquals(before, rows("t"));
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {
         "INSERT INTO w(k,i) SELECT k+10, NULL FROM t WHERE k=1", "INSERT INTO w(k,i) SELECT k+10, i FROM t WHERE k=1",
