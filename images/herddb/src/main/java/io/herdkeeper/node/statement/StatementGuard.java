@@ -252,7 +252,9 @@ public final class StatementGuard extends DBManager {
         int before = open == null ? 0 : open.getRefCount();
         try {
             // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
-            return NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
+            Supplier<CompletableFuture<StatementExecutionResult>> executed =
+                    () -> NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
+            return transaction.transactionId == TransactionContext.NOTRANSACTION_ID ? LocalLockManager.letGoOnFailure(executed) : executed.get();
         } catch (RuntimeException | Error error) {
             if (held == 0 && context.getTableSpaceLock() != 0 && tablespace != null) {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());

@@ -230,7 +230,7 @@ class UniqueValuesTest {
         "INSERT INTO %s(k,m) VALUES(200,200)", "UPDATE %s SET n=null WHERE k=1", "UPDATE %s SET m=200 WHERE k=100", "DELETE FROM %s WHERE k=100"})
     void aRowWithoutAValueOfAUniqueIndexIsRefusedAndGetsOneByAnUpdate(String statement) throws Exception {
         insert(0, 100, null, 100);
-        makeIndexAsAnEarlierVersion();
+        makeIndexAsAnEarlierVersion("n");
         for (long transaction : new long[] {0, begin()}) {
             StatementExecutionException refusal =
                     assertThrows(StatementExecutionException.class, () -> execute(transaction, statement.formatted(table)));
@@ -246,10 +246,10 @@ class UniqueValuesTest {
     }
 
     /** Without the node program's refusal. */
-    private void makeIndexAsAnEarlierVersion() {
+    private void makeIndexAsAnEarlierVersion(String column) {
         TableSpaceManager tablespace = leader.manager(app);
         Index index = Index.builder().onTable(tablespace.getTableManager("t").getTable()).name("u" + names++).type(Index.TYPE_BRIN)
-                .column("n", ColumnTypes.INTEGER).unique(true).build();
+                .column(column, ColumnTypes.INTEGER).unique(true).build();
         tablespace.executeStatementAsync(new CreateIndexStatement(index), StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(),
                 TransactionContext.NO_TRANSACTION).join();
     }
@@ -264,6 +264,49 @@ class UniqueValuesTest {
         assertThrows(UniqueIndexContraintViolationException.class, () -> insert(open, 101, 100, 101));
         insert(open, 102, 101, 101);
         end(open, true);
+        assertSameRows();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"n", "m"})
+    void aDeleteThatOneUniqueIndexRefusesKeepsNoValueOfAnotherLocked(String absent) throws Exception {
+        String other = absent.equals("n") ? "m" : "n";
+        execute(0, "INSERT INTO " + table + "(k," + other + ") VALUES(100,100)");
+        makeIndex(0, other);
+        makeIndexAsAnEarlierVersion(absent);
+        assertThrows(StatementExecutionException.class, () -> execute(0, "DELETE FROM " + table + " WHERE k=100"));
+        assertThrows(UniqueIndexContraintViolationException.class, () -> insert(0, 101, 100, 100));
+        execute(0, "UPDATE " + table + " SET " + absent + "=100 WHERE k=100");
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=100"));
+        assertSameRows();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"UPDATE %s SET n=100,m=100 WHERE k=1", "DELETE FROM %s WHERE k=1"})
+    void aChangeThatWaitsInVainForAValueKeepsNoLock(String statement) throws Exception {
+        makeIndex(0, "n");
+        makeIndex(0, "m");
+        long open = begin();
+        insert(open, 100, 100, 100);
+        assertThrows(UniqueIndexContraintViolationException.class, () -> insert(open, 101, 1, 101));
+        assertThrows(RuntimeException.class, () -> execute(0, statement.formatted(table)));
+        end(open, false);
+        insert(0, 102, 100, 100);
+        assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=1"));
+        insert(0, 103, 1, 1);
+        assertSameRows();
+    }
+
+    @Test
+    void anUpdateOfSeveralRowsToOneValueIsRefusedAtOnceAndKeepsNoLock() throws Exception {
+        makeIndex(0, "n");
+        makeIndex(0, "m");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, "UPDATE " + table + " SET n=100,m=m+100"));
+        assertTrue(refusal.getMessage().contains("one value of a unique index to two rows"), refusal.getMessage());
+        assertEquals(new Values(1, 1), rows(leader).get(1));
+        assertEquals(10, execute(0, "UPDATE " + table + " SET n=n+100,m=m+100"));
+        insert(0, 110, 110, 110);
         assertSameRows();
     }
 
