@@ -198,6 +198,21 @@ class UniqueValuesTest {
         assertSameRows();
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aTransactionEndsThoughAnEarlierVersionMadeAUniqueIndexWithTheNameOfItsTable(boolean commits) throws Exception {
+        makeIndexAsAnEarlierVersion("t", "n");
+        TableSpaceManager before = leader.manager(app);
+        long open = begin();
+        execute(open, "UPDATE " + table + " SET n=20 WHERE k=1");
+        insert(open, 100, 100, 100);
+        end(open, commits);
+        assertEquals(commits ? 11 : 10, rows(leader).size());
+        insert(0, 101, 101, 101);
+        assertSameRows();
+        assertEquals(before, leader.manager(app), "which has not booted again");
+    }
+
     @Test
     void anIndexThatIsNotUniqueHasTheNameOfItsTable() throws Exception {
         execute(0, "CREATE INDEX t ON " + table + "(n)");
@@ -230,7 +245,7 @@ class UniqueValuesTest {
         "INSERT INTO %s(k,m) VALUES(200,200)", "UPDATE %s SET n=null WHERE k=1", "UPDATE %s SET m=200 WHERE k=100", "DELETE FROM %s WHERE k=100"})
     void aRowWithoutAValueOfAUniqueIndexIsRefusedAndGetsOneByAnUpdate(String statement) throws Exception {
         insert(0, 100, null, 100);
-        makeIndexAsAnEarlierVersion("n");
+        makeIndexAsAnEarlierVersion("u" + names++, "n");
         for (long transaction : new long[] {0, begin()}) {
             StatementExecutionException refusal =
                     assertThrows(StatementExecutionException.class, () -> execute(transaction, statement.formatted(table)));
@@ -246,9 +261,9 @@ class UniqueValuesTest {
     }
 
     /** Without the node program's refusal. */
-    private void makeIndexAsAnEarlierVersion(String column) {
+    private void makeIndexAsAnEarlierVersion(String name, String column) {
         TableSpaceManager tablespace = leader.manager(app);
-        Index index = Index.builder().onTable(tablespace.getTableManager("t").getTable()).name("u" + names++).type(Index.TYPE_BRIN)
+        Index index = Index.builder().onTable(tablespace.getTableManager("t").getTable()).name(name).type(Index.TYPE_BRIN)
                 .column(column, ColumnTypes.INTEGER).unique(true).build();
         tablespace.executeStatementAsync(new CreateIndexStatement(index), StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(),
                 TransactionContext.NO_TRANSACTION).join();
@@ -273,7 +288,7 @@ class UniqueValuesTest {
         String other = absent.equals("n") ? "m" : "n";
         execute(0, "INSERT INTO " + table + "(k," + other + ") VALUES(100,100)");
         makeIndex(0, other);
-        makeIndexAsAnEarlierVersion(absent);
+        makeIndexAsAnEarlierVersion("u" + names++, absent);
         assertThrows(StatementExecutionException.class, () -> execute(0, "DELETE FROM " + table + " WHERE k=100"));
         assertThrows(UniqueIndexContraintViolationException.class, () -> insert(0, 101, 100, 100));
         execute(0, "UPDATE " + table + " SET " + absent + "=100 WHERE k=100");
