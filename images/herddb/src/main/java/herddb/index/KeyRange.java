@@ -8,7 +8,7 @@ import herddb.model.Record;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.TableContext;
 import herddb.sql.SQLRecordKeyFunction;
-import herddb.sql.UnfitNumberException;
+import herddb.sql.expressions.UnfitNumberException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;

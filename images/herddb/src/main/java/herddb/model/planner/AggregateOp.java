@@ -14,7 +14,7 @@ import herddb.model.StatementExecutionResult;
 import herddb.model.TransactionContext;
 import herddb.model.Tuple;
 import herddb.sql.SQLRecordPredicate;
-import herddb.sql.Values;
+import herddb.sql.expressions.Values;
 import herddb.utils.DataAccessor;
 import java.util.Arrays;
 import java.util.HashMap;

@@ -1,6 +1,6 @@
 package herddb.model.planner;
 
-import herddb.sql.Values;
+import herddb.sql.expressions.Values;
 import herddb.utils.DataAccessor;
 import herddb.utils.RawString;
 import org.apache.calcite.linq4j.function.Function1;

@@ -17,7 +17,7 @@ import herddb.model.Table;
 import herddb.model.TransactionContext;
 import herddb.model.TupleComparator;
 import herddb.model.commands.ScanStatement;
-import herddb.sql.Values;
+import herddb.sql.expressions.Values;
 import herddb.utils.DataAccessor;
 import java.io.Serializable;
 import java.util.List;

@@ -1,9 +1,7 @@
 package herddb.sql.expressions;
 
 import herddb.model.StatementExecutionException;
-import herddb.sql.ColumnValues;
 import herddb.sql.SQLRecordPredicate;
-import herddb.sql.Values;
 import java.util.function.BinaryOperator;
 import java.util.function.LongBinaryOperator;
 

@@ -2,7 +2,6 @@ package herddb.sql.expressions;
 
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
-import herddb.sql.Values;
 import herddb.utils.DataAccessor;
 import herddb.utils.ObjectSizeUtils;
 import herddb.utils.SQLRecordPredicateFunctions;

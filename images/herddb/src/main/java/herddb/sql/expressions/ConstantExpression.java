@@ -3,7 +3,6 @@ package herddb.sql.expressions;
 import herddb.model.ColumnTypes;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
-import herddb.sql.UnfitNumberException;
 import herddb.utils.DataAccessor;
 
 /** A constant, instead of HerdDB's class of this name, which cuts one that is too large for the type that it is cast to. */

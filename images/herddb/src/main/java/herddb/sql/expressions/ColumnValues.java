@@ -1,4 +1,4 @@
-package herddb.sql;
+package herddb.sql.expressions;
 
 import herddb.codec.RecordSerializer;
 import herddb.model.Column;
@@ -14,7 +14,7 @@ public final class ColumnValues {
     }
 
     /** A computed value as {@link RecordSerializer} takes it; what is refused is told with the column. */
-    static Object of(Column column, Supplier<Object> computed) {
+    public static Object of(Column column, Supplier<Object> computed) {
         return named(column, () -> {
             Object value = computed.get();
             refuseUnfit(value, column.type);

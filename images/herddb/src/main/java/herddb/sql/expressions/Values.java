@@ -1,4 +1,4 @@
-package herddb.sql;
+package herddb.sql.expressions;
 
 import herddb.utils.SQLRecordPredicateFunctions;
 import herddb.utils.SQLRecordPredicateFunctions.CompareResult;
