@@ -10,7 +10,6 @@ from herdkeeper.plugin.commands.doctor import diagnosis
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 
 MOST_LOG_LINES = 25
-MOST_PODS = 50
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 
 
@@ -25,11 +24,8 @@ def explain(kubectl: Kubectl, operator_namespace: str) -> str:
 
 
 def server_logs(kubectl: Kubectl) -> str:
-    """Returns what the servers of a namespace logged, each line with its pod; an error if they can't be read."""
-    return _part(
-        "Servers",
-        lambda: kubectl.run("logs", "-l", SERVERS, "--all-containers", "--prefix", "--tail=-1", f"--max-log-requests={MOST_PODS}"),
-    )
+    """Returns what the servers of a namespace logged, each line with its pod. A container that has not started is told of instead."""
+    return _part("Servers", lambda: kubectl.run("logs", "-l", SERVERS, "--all-containers", "--prefix", "--tail=-1", "--ignore-errors"))
 
 
 def _operator_log(kubectl: Kubectl) -> str:
