@@ -3,7 +3,10 @@ package io.herdkeeper.node.statement;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.NotLeaderException;
+import herddb.model.Statement;
 import herddb.model.StatementExecutionException;
+import herddb.model.commands.AlterTableSpaceStatement;
+import herddb.model.commands.DropTableSpaceStatement;
 import herddb.model.commands.SQLPlannedOperationStatement;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.TranslatedQuery;
@@ -77,8 +80,9 @@ final class NodePlanner extends AbstractSQLPlanner {
                         && rows.getRootOp().getOutputSchema().length > 0) {
                     throw new StatementExecutionException(A_QUERY);
                 }
-                if (plan.plan != null && plan.plan.mainStatement != null) {
-                    refuseAfterFailure(plan.plan.mainStatement.getTableSpace()); // a table's name may tell another one
+                Statement statement = plan.plan == null ? null : plan.plan.mainStatement;
+                if (statement != null && !(statement instanceof AlterTableSpaceStatement || statement instanceof DropTableSpaceStatement)) {
+                    refuseAfterFailure(statement.getTableSpace()); // a table's name may tell another one
                 }
                 return plan;
             } catch (StatementExecutionException refusal) {
