@@ -354,8 +354,17 @@ public final class StatementGuard extends DBManager {
             }
             return new DMLStatementExecutionResult(transaction.transactionId, 0, null, null);
         }
-        return Cascade.within(cascade, () -> Turns.within(turn(tablespace, transaction),
-                () -> super.executeSimpleStatement(tablespace, query, parameters, maxRows, keepReadLocks, transaction, context)));
+        try {
+            return Cascade.within(cascade, () -> Turns.within(turn(tablespace, transaction),
+                    () -> super.executeSimpleStatement(tablespace, query, parameters, maxRows, keepReadLocks, transaction, context)));
+        } catch (NotLeaderException error) {
+            if (transaction.transactionId > 0) {
+                throw error;
+            }
+            // Clients repeat the whole statement on the next leader. The log may have other rows of it.
+            throw new StatementExecutionException(
+                    new LogNotAvailableException("rows of the statement may be durable: " + error.getMessage(), error));
+        }
     }
 
     private static String turn(String tablespace, TransactionContext transaction) {

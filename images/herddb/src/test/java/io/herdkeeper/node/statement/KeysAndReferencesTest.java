@@ -12,6 +12,7 @@ import herddb.model.RecordTooBigException;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
+import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
@@ -313,9 +314,68 @@ class KeysAndReferencesTest {
         assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=2"));
     }
 
+    /** HerdDB's client repeats a statement for which it is told to ask another node. */
+    @ParameterizedTest
+    @ValueSource(strings = {"INSERT INTO %2$s(p) VALUES(1),(2)", "DELETE FROM %1$s WHERE k=1"})
+    void aStatementWhoseLogFailsBehindItsFirstRowIsNotToldToAskTheNextLeader(String statement) throws Exception {
+        List<String> children = List.of("t" + tables++, "t" + tables++);
+        for (String child : children) {
+            execute(0, "CREATE TABLE " + child + " (k int primary key auto_increment, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES "
+                    + table + "(k) ON DELETE CASCADE)");
+            execute(0, "INSERT INTO " + child + "(p) VALUES(1)");
+        }
+        AbstractSQLPlanner planner = leader.server().getManager().getPlanner();
+        TableSpaceManager before = leader.manager("herd");
+        AtomicInteger within = new AtomicInteger(-1); // the statement itself is planned first
+        HerdInternals.planner(leader.server().getManager(), new AbstractSQLPlanner(leader.server().getManager()) {
+            @Override
+            public TranslatedQuery translate(String tablespace, String query, List<Object> values, boolean scan, boolean cached,
+                    boolean returned, int rows) {
+                if (within.incrementAndGet() == 2) {
+                    ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
+                }
+                return planner.translate(tablespace, query, values, scan, cached, returned, rows);
+            }
+
+            @Override
+            public void clearCache() {
+                planner.clearCache();
+            }
+
+            @Override
+            public long getCacheHits() {
+                return 0;
+            }
+
+            @Override
+            public long getCacheMisses() {
+                return 0;
+            }
+
+            @Override
+            public long getCacheSize() {
+                return 0;
+            }
+        });
+        StatementExecutionException told = assertThrows(StatementExecutionException.class,
+                () -> execute(0, statement.formatted(table, children.get(0))));
+        HerdInternals.planner(leader.server().getManager(), planner);
+        assertTrue(told.toString().contains("LogNotAvailableException"), told.toString());
+        awaitBootAfter(before);
+        AtomicInteger rows = new AtomicInteger();
+        for (String child : children) {
+            ((TableManager) leader.manager("herd").getTableManager(child)).scanForIndexRebuild(row -> rows.incrementAndGet());
+        }
+        assertEquals(statement.startsWith("INSERT") ? 3 : 1, rows.get(), "the first row is durable");
+    }
+
     private static void bootAgain() throws Exception {
         TableSpaceManager before = leader.manager("herd");
         ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
+        awaitBootAfter(before);
+    }
+
+    private static void awaitBootAfter(TableSpaceManager before) throws Exception {
         Await.until("another boot of the tablespace", LIMIT, () -> {
             TableSpaceManager again = leader.manager("herd");
             return again != null && again != before && again.isLeader();
