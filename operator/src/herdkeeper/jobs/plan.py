@@ -169,11 +169,10 @@ def _leader(tablespace: Tablespace, herddb: HerdDBCluster) -> str | None:
 
 
 def _next_compared(tablespace: Tablespace, herddb: HerdDBCluster, last: str) -> str | None:
-    """Returns host:port of the next follower to compare: one that was never compared, then the one compared longest ago. `last` is how the
-    last one was.
+    """Returns host:port of the next follower to compare: one that was never compared, then the one compared longest ago.
 
-    The one that was compared alone then comes after these: the chain begins with its tables, and only another one proves it. One that is
-    known to differ comes last, since it would fail this Checkpoint, too.
+    `last` tells how the newest checkpoint was compared. If its chain begins with the tables of one follower, only another follower proves
+    it. So that one comes after the others. A follower that is known to differ comes last, since it would fail this Checkpoint, too.
     """
 
     def order(replica: ReplicaStatus) -> tuple[bool, bool, tuple[int, int], str]:
@@ -184,8 +183,9 @@ def _next_compared(tablespace: Tablespace, herddb: HerdDBCluster, last: str) -> 
 
 
 def _last_comparison(seen: CheckpointRun, tablespace: Tablespace) -> str:
-    """Returns how the newest checkpoint at the destination was compared with a follower; empty without one. The next one normally continues
-    its chain.
+    """Returns how the newest checkpoint at the destination was compared with a follower, or an empty string if none was.
+
+    The next checkpoint normally continues its chain.
     """
     compared = (
         (status.lsn.ledger_id, status.lsn.entry_id, status.verified)

@@ -11,7 +11,7 @@ ALONE = "alone, whose tables it begins with"
 
 
 def alone(follower: str) -> str:
-    """Returns how one says that it was compared with the follower, at host:port, whose tables its chain begins with."""
+    """Returns the words for a checkpoint that was compared only with the follower, at host:port, with whose tables its chain begins."""
     return f"compared with the follower {follower} {ALONE}"
 
 

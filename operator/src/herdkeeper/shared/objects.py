@@ -113,7 +113,7 @@ def is_ready(item: Json) -> bool:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a Job ended, and when. `reason` and `message` are of a failure."""
+    """How a Job ended, and when. `reason` and `message` explain a failure, and mean nothing otherwise."""
 
     failed: bool
     at: str | None
@@ -174,7 +174,7 @@ def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Ended | None]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process of a container ended. `is_last`: none has begun there since. `ready`: the container is, by one that has."""
+    """How a process of a container ended. `is_last`: no other process has begun in it since. `ready`: the container is ready again."""
 
     container: str
     is_last: bool
@@ -185,7 +185,7 @@ class Ended:
 
 
 def ended_in(pod: Json | None, kind: str = "containerStatuses") -> Iterator[Ended]:
-    """Yields the processes of a pod's containers that ended, in each container the newest first."""
+    """Yields how processes of a pod's containers ended, for each container the newest first. Nothing if there is no pod."""
     for container in (pod or {}).get("status", {}).get(kind) or []:
         for state in ("state", "lastState"):
             if ended := (container.get(state) or {}).get("terminated"):

@@ -9,12 +9,12 @@ import herddb.utils.SQLRecordPredicateFunctions.CompareResult;
 import java.util.List;
 
 /**
- * An expression, instead of HerdDB's interface of this name, which subtracts numbers to compare them: {@code 5 > column} is false then for
- * the least of all longs.
+ * An expression. It takes the place of HerdDB's interface of this name, which subtracts whole numbers to compare them. The difference may
+ * overflow: there, {@code 5 > column} is false for the least of all longs.
  */
 public interface CompiledSQLExpression {
 
-    /** Its value, with the columns of a row. */
+    /** Its value for a row. */
     Object evaluate(DataAccessor row, StatementEvaluationContext context) throws StatementExecutionException;
 
     /** Whether both are equal; false where one is NULL. */
@@ -43,7 +43,7 @@ public interface CompiledSQLExpression {
     default void validate(StatementEvaluationContext context) throws StatementExecutionException {
     }
 
-    /** With what this compares a column by an operator, for an index. */
+    /** The values with which this compares a column by an operator: an index finds rows by them. */
     default List<CompiledSQLExpression> scanForConstraintedValueOnColumnWithOperator(
             String column, String operator, BindableTableScanColumnNameResolver columns) {
         return List.of();
@@ -54,22 +54,22 @@ public interface CompiledSQLExpression {
         return List.of();
     }
 
-    /** The same as another type. */
+    /** This expression, converted to a type. */
     default CompiledSQLExpression cast(int type) {
         return new CastExpression(this, type);
     }
 
-    /** The same with the columns of a key; HerdDB expects IllegalStateException where that can't be. */
+    /** This expression for a row that has only the columns of the key. HerdDB expects IllegalStateException where there is none. */
     default CompiledSQLExpression remapPositionalAccessToToPrimaryKeyAccessor(int[] projection) {
         throw new IllegalStateException("not implemented for " + getClass());
     }
 
-    /** What it takes in the cache of plans, roughly. */
+    /** About how many bytes it takes in the cache of plans. */
     default int estimateObjectSizeForCache() {
         return ObjectSizeUtils.DEFAULT_OBJECT_SIZE_OVERHEAD;
     }
 
-    /** The same or a simpler one. */
+    /** This expression, or a simpler one with the same value. */
     default CompiledSQLExpression simplify() {
         return this;
     }

@@ -101,7 +101,7 @@ final class NodePlanner extends AbstractSQLPlanner {
         }
     }
 
-    /** Another node may have fenced the log, and lead. This one lacks its rows, and stops a moment later. */
+    /** Another node may have fenced a log that has failed, and lead. This one lacks the rows written there, and stops a moment later. */
     private void refuseAfterFailure(String tablespace) {
         TableSpaceManager led = tablespace == null ? null : manager.getTableSpaceManager(tablespace);
         if (led != null && led.isLeader() && led.isFailed()) {
