@@ -5,6 +5,8 @@ import herddb.model.Column;
 import herddb.model.ColumnTypes;
 import herddb.model.InvalidNullValueForKeyException;
 import herddb.model.StatementExecutionException;
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.util.function.Supplier;
 
 /** What a statement gives to a column. HerdDB stores the largest whole number for each that is larger, 0 for NaN, and 32 bits of a long. */
@@ -57,6 +59,11 @@ public final class ColumnValues {
         if (number instanceof Double || number instanceof Float) {
             double cut = number.doubleValue() < 0 ? Math.ceil(number.doubleValue()) : Math.floor(number.doubleValue());
             return cut >= least && cut < most + 1.0;
+        }
+        if (number instanceof BigDecimal || number instanceof BigInteger) {
+            BigDecimal exact = new BigDecimal(number.toString()); // compared as it is: 1e1000000000 would fill the memory with digits
+            return exact.compareTo(BigDecimal.valueOf(least).subtract(BigDecimal.ONE)) > 0
+                    && exact.compareTo(BigDecimal.valueOf(most).add(BigDecimal.ONE)) < 0;
         }
         return number.longValue() >= least && number.longValue() <= most;
     }

@@ -15,6 +15,8 @@ import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -242,6 +244,26 @@ class ComputedNumbersTest {
                 (DMLStatementExecutionResult) Node.execute(leader.server(), 0, "DELETE FROM t WHERE " + condition, parameters);
         assertEquals(zeroMeetsIt ? 2 : 1, deleted.getUpdateCount());
         assertEquals(zeroMeetsIt ? List.of() : List.of("{d=1.5, i=5, k=1, l=0}"), rows("t"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1e300", "-1e300", "9223372036854775808", "-9223372036854775809", "18446744073709551616", "1e1000000000"})
+    void aNumberOfAnySizeThatIsTooLargeForItsColumnIsRefused(BigDecimal number) {
+        for (String column : List.of("i", "l")) {
+            Number[] values = number.scale() == 0 ? new Number[] {number, number.toBigInteger()} : new Number[] {number};
+            for (Number value : values) {
+                StatementExecutionException refusal = assertThrows(
+                        StatementExecutionException.class, () -> execute("UPDATE t SET " + column + " = ? WHERE k=1", value));
+                assertTrue(refusal.getMessage().contains(value + " is too large for "), refusal.getMessage());
+            }
+        }
+        assertEquals(List.of(LARGE, FIRST), rows("t"));
+    }
+
+    @Test
+    void aNumberOfAnySizeThatItsColumnCanHoldIsStored() {
+        execute("UPDATE t SET i = ?, l = ? WHERE k=1", new BigDecimal("2147483647"), new BigInteger("-9223372036854775808"));
+        assertTrue(rows("t").contains("{d=1.5, i=2147483647, k=1, l=-9223372036854775808}"), rows("t").toString());
     }
 
     private static void execute(String sql, Object... values) {
