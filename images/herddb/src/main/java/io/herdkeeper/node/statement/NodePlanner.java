@@ -84,6 +84,7 @@ final class NodePlanner extends AbstractSQLPlanner {
                 if (statement != null && !(statement instanceof AlterTableSpaceStatement || statement instanceof DropTableSpaceStatement)) {
                     refuseAfterFailure(statement.getTableSpace()); // a table's name may tell another one
                 }
+                RoundedLists.refuse(manager, tablespace, planned, syntax); // now the tablespace has its tables
                 return plan;
             } catch (StatementExecutionException refusal) {
                 throw !scan && refusal.getMessage() != null && refusal.getMessage().startsWith("unsupported GET not on PK")

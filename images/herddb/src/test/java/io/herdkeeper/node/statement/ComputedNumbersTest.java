@@ -247,6 +247,40 @@ class ComputedNumbersTest {
     }
 
     @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "SELECT k FROM t WHERE i IN (0.5)|0.5|i", "DELETE FROM t WHERE i IN (0.5)|0.5|i", "DELETE FROM t WHERE l IN (0.5)|0.5|l",
+        "UPDATE t SET d=1 WHERE k IN (7, 2.5)|2.5|k", "DELETE FROM t WHERE T.I in (-0.5)|-0.5|t.i", "DELETE FROM t WHERE i IN (5e-1)|5E-1|i",
+        "DELETE FROM herd.t WHERE t.i IN (((0.5)), 7)|0.5|t.i", "DELETE FROM t WHERE i IN/* a list */(1, 2, 3, 4, 5, 6, 7, 8, 0.5)|0.5|i",
+        "SELECT k FROM t WHERE i IN (0.5) FOR UPDATE|0.5|i", "DELETE FROM t WHERE i NOT IN (0.5)|0.5|i",
+        "SELECT a.k FROM t a JOIN w b ON a.k=b.k WHERE a.i IN (0.5)|0.5|a.i", "DELETE FROM t WHERE i*1 IN (0.5)|0.5|i",
+        "SELECT k FROM (SELECT i, k FROM t) a WHERE a.i IN (0.5)|0.5|a.i", "INSERT INTO w(k) SELECT k+10 FROM t WHERE i IN (0.5)|0.5|i",
+        "DELETE FROM w WHERE k IN (SELECT k FROM t WHERE i IN (0.5, 5))|0.5|i", "SELECT i, count(*) FROM t GROUP BY i HAVING i IN (0.5)|0.5|i"})
+    void aListWithDecimalsForAColumnOfWholeNumbersIsRefusedAndChangesNothing(String statement, String decimal, String column) {
+        execute("UPDATE t SET i = 0 WHERE k=2");
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> {
+            if (statement.startsWith("SELECT")) {
+                leader.server().getManager().getPlanner().translate("herd", statement, List.of(), true, true, false, -1);
+            } else {
+                execute(statement);
+            }
+        });
+        assertTrue(refusal.getMessage().startsWith("a list with " + decimal + " for the whole number " + column + " is not supported"),
+                refusal.getMessage());
+        assertTrue(refusal.getMessage().endsWith("or write " + column + " = " + decimal + " OR " + column + " = …"), refusal.getMessage());
+        assertEquals(List.of(LARGE, FIRST), rows("t"));
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "DELETE FROM t WHERE d IN (1.5, 7)|1", "DELETE FROM t WHERE i IN (5.0, 7e0)|1",
+        "DELETE FROM t WHERE i = 0.5 OR i = 5|1", "DELETE FROM t WHERE i IN (5, 7) AND d = 1.5|1", "DELETE FROM w WHERE r IN (0.5, 1.0)|1",
+        "DELETE FROM t WHERE d*2 IN (3.0, 0.5)|1", "DELETE FROM t WHERE i IN (SELECT i FROM t WHERE d > 0.5)|2",
+        "DELETE FROM t WHERE k IN (SELECT a.k FROM t a JOIN w b ON a.k=b.k WHERE a.d IN (1.5))|1"})
+    void aListOfDecimalsThatAColumnCanHaveFindsItsRows(String statement, int changed) {
+        assertEquals(changed, ((DMLStatementExecutionResult) Node.execute(leader.server(), 0, statement)).getUpdateCount());
+    }
+
+    @ParameterizedTest
     @CsvSource({"1e300", "-1e300", "9223372036854775808", "-9223372036854775809", "18446744073709551616", "1e1000000000"})
     void aNumberOfAnySizeThatIsTooLargeForItsColumnIsRefused(BigDecimal number) {
         for (String column : List.of("i", "l")) {
