@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Sequence
 
 from herdkeeper_e2e.kubectl import Kubectl
@@ -16,21 +17,27 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 PATIENCE = Limit(180, 0.2)
 """For further rows: longer than any fault visible to a client."""
+MOST_LINES = 40
 
 
 class ProgramEndedError(RuntimeError):
-    """The program has ended. The message is its last line."""
+    """The program has ended. The message is its last lines: of a Python program the traceback."""
 
 
 class SteeredProcess:
-    """Runs until stopped. `acknowledged` counts the acknowledged writes, `last_line` is its last output."""
+    """Runs until stopped. `acknowledged` counts the acknowledged writes."""
 
     def __init__(self, kubectl: Kubectl, pod: str, command: Sequence[str]) -> None:
         self._process: subprocess.Popen[str] = kubectl.start("exec", "-i", pod, "--", *command)
         self.acknowledged = 0
-        self.last_line = ""
+        self._last_lines: deque[str] = deque(maxlen=MOST_LINES)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
+
+    @property
+    def last_line(self) -> str:
+        """Its last output but for those numbers."""
+        return self._last_lines[-1] if self._last_lines else ""
 
     def order(self, line: str) -> None:
         """One order, such as `stop`."""
@@ -48,7 +55,7 @@ class SteeredProcess:
 
         def enough() -> bool | Pending:
             if self._process.poll() is not None:
-                raise ProgramEndedError(self.last_line)
+                raise ProgramEndedError("".join(self._last_lines))
             return True if self.acknowledged >= wanted else Pending(f"{self.acknowledged} of {wanted} rows")
 
         wait_for("acknowledged writes", enough, limit)
@@ -59,13 +66,13 @@ class SteeredProcess:
         code = self._process.wait(timeout=patience_seconds)
         self._listener.join(timeout=patience_seconds)  # otherwise its last output may not be read yet
         if code != 0:
-            raise ProgramEndedError(self.last_line)
+            raise ProgramEndedError("".join(self._last_lines))
 
     def _listen(self) -> None:
         for line in self._process.stdout or ():
             acknowledged = acknowledged_in(line)
             if acknowledged is None:
-                self.last_line = line
+                self._last_lines.append(line)
             else:
                 self.acknowledged = acknowledged
 

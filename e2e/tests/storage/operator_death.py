@@ -20,9 +20,14 @@ class Step:
     taken: Callable[[Stack], bool]
 
 
-def dies_after_each(stack: Stack, steps: Sequence[Step]) -> None:
+def dies_after_each(stack: Stack, steps: Sequence[Step], meanwhile: Callable[[], None] = lambda: None) -> None:
     """Waits for one step after the other, and kills the operator as soon as its trace is seen."""
     for step in steps:
-        wait_for(step.name, lambda step=step: step.taken(stack) or Pending(f"not yet: {step.name}"), SOON, say)  # type: ignore[misc]
+
+        def taken(step: Step = step) -> bool | Pending:
+            meanwhile()
+            return step.taken(stack) or Pending(f"not yet: {step.name}")
+
+        wait_for(step.name, taken, SOON, say)
         say(f"{step.name}: the operator is killed")
         stack.sql.kill_operator()

@@ -23,9 +23,8 @@ def objects_of(stack: Stack, number: int) -> list[str]:
     return [item["metadata"]["name"] for item in stack.kubectl.list(kinds) if item["metadata"]["name"].startswith(f"bk-bookie-{number}")]
 
 
-def drained(stack: Stack, numbers: list[int]) -> None:
-    """Until only these bookies are there. What a client acknowledged with a copy too few (docs/limits.md, "Striped ledgers") is repaired by
-    an audit, as the drain that waits for it asks for."""
+def repairs(stack: Stack, name: str) -> Callable[[], None]:
+    """Has an audit repair what a client acknowledged with a copy too few ("Striped ledgers" in docs/limits.md), whenever a drain asks."""
     asked = 0
 
     def repair() -> None:
@@ -33,9 +32,14 @@ def drained(stack: Stack, numbers: list[int]) -> None:
         drains = [bookie["drain"]["message"] for bookie in bookies(stack)["status"]["bookies"] if "drain" in bookie]
         if any("ReplicationAudit with repair: Repair" in message for message in drains):
             asked += 1
-            audited(stack, "bk", f"asked-for-by-a-drain-{'-'.join(map(str, numbers))}-{asked}", "Repair")
+            audited(stack, "bk", f"asked-for-by-a-drain-{name}-{asked}", "Repair")
 
-    settled_on(stack, numbers, repair)
+    return repair
+
+
+def drained(stack: Stack, numbers: list[int]) -> None:
+    """Until only these bookies are there."""
+    settled_on(stack, numbers, repairs(stack, "-".join(map(str, numbers))))
 
 
 def is_there(kind: str, name: str) -> Callable[[Stack], bool]:
@@ -116,7 +120,7 @@ def test_a_bookie_in_the_middle_is_drained_under_load_and_the_operator_dies_afte
     want(stack, bookies=4, drain=[1])
     began = time.monotonic()
     load.order("mark a bookie drained")
-    dies_after_each(stack, steps_of_a_drain(1))
+    dies_after_each(stack, steps_of_a_drain(1), repairs(stack, "beside-deaths"))
     drained(stack, [0, 2, 3, 4])
     say(f"drained in {time.monotonic() - began:.0f} s")
     load.acknowledges(ROWS)
