@@ -37,8 +37,10 @@ import herddb.model.commands.CreateIndexStatement;
 import herddb.model.commands.CreateTableStatement;
 import herddb.model.commands.DropIndexStatement;
 import herddb.model.commands.DropTableStatement;
+import herddb.model.commands.GetStatement;
 import herddb.model.commands.RollbackTransactionStatement;
 import herddb.model.commands.SQLPlannedOperationStatement;
+import herddb.model.commands.ScanStatement;
 import herddb.model.commands.TableConsistencyCheckStatement;
 import herddb.model.commands.TableSpaceConsistencyCheckStatement;
 import herddb.model.commands.TruncateTableStatement;
@@ -335,8 +337,13 @@ public final class StatementGuard extends DBManager {
     private CompletableFuture<StatementExecutionResult> inTurn(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
         Statement statement = plan.mainStatement;
-        if (transaction.transactionId <= 0 || statement == null || statement.getTableSpace() == null) {
+        if (statement == null || statement.getTableSpace() == null) {
             return super.executePlanAsync(plan, context, transaction);
+        }
+        if (transaction.transactionId <= 0) {
+            TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
+            CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
+            return isQuery(statement) ? orNotLeader(result, tablespace, "") : result;
         }
         return turns.take(turn(statement.getTableSpace(), transaction), () -> within(plan, context, transaction));
     }
@@ -386,10 +393,21 @@ public final class StatementGuard extends DBManager {
                 || statement instanceof CreateIndexStatement) {
             return result;
         }
-        return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
+        return orNotLeader(result, tablespace, "; transaction " + transaction.transactionId + " is rolled back");
+    }
+
+    private static boolean isQuery(Statement statement) {
+        return statement instanceof ScanStatement || statement instanceof GetStatement
+                || statement instanceof SQLPlannedOperationStatement rows && rows.getRootOp().getOutputSchema().length > 0;
+    }
+
+    /** What fails since this node stops leading may be asked of the next leader. {@code consequence} ends the message. */
+    private CompletableFuture<StatementExecutionResult> orNotLeader(
+            CompletableFuture<StatementExecutionResult> result, TableSpaceManager tablespace, String consequence) {
+        return tablespace == null ? result : result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 tablespace.isClosed() || tablespace.isFailed()
                         ? new NotLeaderException("node " + getNodeId() + " does not lead tablespace " + tablespace.getTableSpaceName()
-                                + " any more; transaction " + transaction.transactionId + " is rolled back")
+                                + " any more" + consequence)
                         : error));
     }
 

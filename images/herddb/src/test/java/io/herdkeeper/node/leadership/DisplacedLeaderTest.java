@@ -5,10 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.ActivatorRunRequest;
+import herddb.core.DBManager;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.NotLeaderException;
 import herddb.model.TableSpace;
+import herddb.model.TransactionContext;
 import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.DisplacedLeader.Patience;
 import io.herdkeeper.node.log.NodeCommitLog;
@@ -24,6 +27,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.StampedLock;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -151,6 +155,24 @@ class DisplacedLeaderTest {
         Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
         planner.translate("app", "SELECT * FROM t", List.of(), true, true, false, -1);
         node.stop();
+    }
+
+    @Test
+    void aQueryThatMeetsTheStopOfItsTablespaceIsSentToTheNextLeader() throws Exception {
+        RunningNode node = RunningNode.start("n0", BookKeeperForTests.running().newRoot(), null);
+        node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        Node.execute(node.server(), 0, "CREATE TABLESPACE 'app','leader:n0','wait:30000'");
+        Node.execute(node.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
+        Node.execute(node.server(), 0, "INSERT INTO app.t(k,n) VALUES(1,1)");
+        DBManager manager = node.server().getManager();
+        List<TranslatedQuery> queries = Stream.of("SELECT * FROM t", "SELECT n, COUNT(*) FROM t GROUP BY n", "SELECT * FROM t WHERE k = 1")
+                .map(sql -> manager.getPlanner().translate("app", sql, List.of(), true, true, false, -1)).toList();
+        node.manager("app").close(); // what the activator does; it has not taken the tablespace off its list yet
+        for (TranslatedQuery query : queries) {
+            assertThrows(NotLeaderException.class,
+                    () -> manager.executePlan(query.plan, query.context, TransactionContext.NO_TRANSACTION), query.plan.toString());
+        }
+        // It stays: a tablespace can't be closed twice.
     }
 
     /** A statement outside of transactions waits for a row that a transaction keeps. */
