@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 import base64
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
 from serving_bookies import KIND, Bookies
 from stage import CLAIM, Stage, nothing_written
 
-from herdkeeper.clients.paged_reads import PagedReads
+from herdkeeper.clients.paged_reads import PagedRead, PagedReads, Question
+from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.bookkeeper.share import Place, read_record
 from herdkeeper.shared import names
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 DRAINING = "herdkeeper.io/draining"
+
+
+class HeldReads(PagedReads):
+    """Reads that go on only while `may_read` is set."""
+
+    def __init__(self, now: Callable[[], float], wait_seconds: float) -> None:
+        super().__init__(now, wait_seconds)
+        self.may_read = threading.Event()
+
+    def ask(self, place: str, question: Question, begin: Callable[[], PagedRead], wake: Wake | None = None) -> str | None:
+        return super().ask(place, question, lambda: HeldRead(begin(), self.may_read), wake)
+
+
+@dataclass(frozen=True)
+class HeldRead:
+    """A read whose pages wait for `may_read`."""
+
+    read: PagedRead
+    may_read: threading.Event
+
+    @property
+    def progress(self) -> str:
+        return self.read.progress
+
+    def read_page(self) -> Any:
+        self.may_read.wait()
+        return self.read.read_page()
 
 
 @pytest.fixture
@@ -298,7 +330,7 @@ def test_all_that_leave_are_read_only_before_one_is_emptied_and_then_one_after_t
 
 def test_a_drain_comes_to_its_end_though_every_scan_outlasts_the_reconcile_that_asks_for_it(bookies: Bookies) -> None:
     seconds, told = [0.0], set[str]()
-    stage, scans = bookies.stage, PagedReads(lambda: seconds[0], wait_seconds=0.0)
+    stage, scans = bookies.stage, HeldReads(lambda: seconds[0], wait_seconds=0.0)
     stage.scans = scans
 
     def settle() -> None:
@@ -307,7 +339,9 @@ def test_a_drain_comes_to_its_end_though_every_scan_outlasts_the_reconcile_that_
         for _ in range(60):
             before = stage.versions(), list(stage.bookies.asked)
             seconds[0] += 50.0
+            scans.may_read.clear()
             stage.reconcile(KIND, "bk")
+            scans.may_read.set()
             told.update(bookie["drain"]["message"] for bookie in bookies.status()["bookies"] if "drain" in bookie)
             wait_for("the end of the scan", lambda: scans._threads == 0 or Pending("it is running"), Limit(60, 0.01))
             quiet = quiet + 1 if (stage.versions(), list(stage.bookies.asked)) == before else 0
