@@ -7,10 +7,9 @@ from collections.abc import Callable
 from herdkeeper.plugin.api_server import Access, ApiServer
 from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.commands.doctor import diagnosis
-from herdkeeper_e2e.kubectl import Kubectl, KubectlError
+from herdkeeper_e2e.kubectl import SERVERS, Kubectl, KubectlError
 
 MOST_LOG_LINES = 25
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 
 
 def explain(kubectl: Kubectl, operator_namespace: str) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON."""
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
+"""Selects the pods of a stack that hold data."""
 
 
 class KubectlError(RuntimeError):

@@ -19,9 +19,6 @@ from herdkeeper_e2e.missing_copies import Stops, beyond
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.writer_process import WriterProcess
 
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
-"""The pods of a stack that hold data."""
-
 
 def lost_nothing(writer: WriterProcess) -> None:
     """Every acknowledged row is there and no other one; prints the gaps."""

@@ -12,11 +12,11 @@ import pytest
 from bookie_steps import bookies, settled_on, settled_with_others_for, want
 from conftest import Stack, say
 from load import Load
-from proof import SERVERS, both_lost_nothing, made_whole
+from proof import both_lost_nothing, made_whole
 from stops import SILENCE_SECONDS
 
 from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.kubectl import SERVERS, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 ROWS = 50

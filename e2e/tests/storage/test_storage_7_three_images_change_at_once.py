@@ -8,8 +8,9 @@ import time
 from conftest import Stack, say
 from image_steps import NAMES, ROLL, all_run, image_of, want_image
 from load import Load
-from proof import SERVERS, both_lost_nothing, made_whole, one_at_a_time
+from proof import both_lost_nothing, made_whole, one_at_a_time
 
+from herdkeeper_e2e.kubectl import SERVERS
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 

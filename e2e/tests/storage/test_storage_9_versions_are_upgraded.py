@@ -11,11 +11,11 @@ from conftest import Stack, say
 from image_steps import LABELS, ROLL, all_run, want_image
 from load import Load
 from own_stack import PLAIN_TEXT, stack_of_its_own
-from proof import SERVERS, both_lost_nothing, made_whole, one_at_a_time
+from proof import both_lost_nothing, made_whole, one_at_a_time
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY, run
-from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.kubectl import SERVERS, Kubectl, Object
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.waiting import wait_for
 

@@ -17,7 +17,7 @@ from herdkeeper_e2e.checker.partition import heal, parted
 from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.cluster import CommandError
 from herdkeeper_e2e.conditions import all_ready, pod_problem
-from herdkeeper_e2e.kubectl import KubectlError, Object
+from herdkeeper_e2e.kubectl import SERVERS, KubectlError, Object
 from herdkeeper_e2e.sql_stack import BOOKIES, RESOURCES, TABLESPACE, SqlStack, say
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -25,7 +25,6 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 DATABASE = "db"
 SQL_PODS = "app.kubernetes.io/name=herddb"
 ZOOKEEPER_PODS = "app.kubernetes.io/name=zookeeper"
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 NODES = 2
 LEDGER_SIZES = ("32Ki", "48Ki")
 """At the clients' pace the leader opens a new ledger every few seconds. Each roll of the SQL nodes switches to the other size."""

@@ -113,7 +113,7 @@ def is_ready(item: Json) -> bool:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a Job ended, and when. `reason` and `message` explain a failure, and mean nothing otherwise."""
+    """How a Job ended, and when. `reason` and `message` explain a failure."""
 
     failed: bool
     at: str | None
@@ -169,15 +169,15 @@ def why_no_termination_message(objects: Objects, job_name: str) -> str | None:
 def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Ended | None]:
     """Returns the status of a Job's newest pod, empty if there is none, and how its driver ended there."""
     pod: Json = next(reversed(pods_of_job(objects, job_name)), {})
-    return pod.get("status", {}), next((ended for ended in ended_in(pod) if ended.container == "driver" and ended.is_last), None)
+    return pod.get("status", {}), next((ended for ended in ended_in(pod) if ended.container == "driver" and ended.is_current), None)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process of a container ended. `is_last`: no other process has begun in it since. `ready`: the container is ready again."""
+    """How a process of a container ended. `is_current`: the container's present state, not the one before. `ready`: it is ready again."""
 
     container: str
-    is_last: bool
+    is_current: bool
     ready: bool
     exit_code: int | None
     reason: str

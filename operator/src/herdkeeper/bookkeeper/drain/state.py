@@ -129,6 +129,6 @@ def _termination_message(objects: Objects, name: str) -> str:
         for pod in pods_of_job(objects, name)
         for kind in ("initContainerStatuses", "containerStatuses")
         for ended in ended_in(pod, kind)
-        if ended.is_last and ended.message and ended.exit_code
+        if ended.is_current and ended.message and ended.exit_code
     ]
     return message[-1][-400:] if message else ""

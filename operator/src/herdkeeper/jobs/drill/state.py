@@ -47,7 +47,7 @@ class DrillObserved:
         """Returns the message of the server next to a Job's restore if it ended prematurely, or an empty string."""
         for pod in reversed(pods_of_job(self.objects, job)):
             for ended in ended_in(pod, "initContainerStatuses"):
-                if ended.container == SERVER and not ended.is_last and ended.exit_code:
+                if ended.container == SERVER and not ended.is_current and ended.exit_code:
                     said = f": {ended.message[-300:].strip()}" if ended.message else ""
                     return f"; its HerdDB server had ended (exit code {ended.exit_code}){said}"
         return ""
