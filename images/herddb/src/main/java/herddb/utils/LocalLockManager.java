@@ -38,7 +38,7 @@ public final class LocalLockManager implements ILocalLockManager {
     private record Held(LocalLockManager manager, Lock lock, AtomicBoolean released) {
     }
 
-    /** Executes a statement outside of transactions, and releases what it has still locked if it fails. */
+    /** Executes a statement outside of transactions, and releases what it has still locked if it fails or throws. */
     public static <R> CompletableFuture<R> letGoOnFailure(Supplier<CompletableFuture<R>> statement) {
         List<LockHandle> outer = OF_STATEMENT.get();
         List<LockHandle> own = new ArrayList<>();
@@ -49,6 +49,9 @@ public final class LocalLockManager implements ILocalLockManager {
                     own.forEach(LocalLockManager::release);
                 }
             });
+        } catch (RuntimeException | Error error) {
+            own.forEach(LocalLockManager::release);
+            throw error;
         } finally {
             OF_STATEMENT.set(outer);
         }

@@ -238,6 +238,13 @@ public final class StatementGuard extends DBManager {
         return answered(rollback, context, TransactionContext.NO_TRANSACTION);
     }
 
+    /** Outside of a transaction a statement that fails keeps no lock. It has changed nothing by then, or the log has ended. */
+    private CompletableFuture<StatementExecutionResult> answered(
+            Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        return transaction.transactionId == TransactionContext.NOTRANSACTION_ID
+                ? LocalLockManager.letGoOnFailure(() -> orEnded(statement, context, transaction)) : orEnded(statement, context, transaction);
+    }
+
     /**
      * HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading. A transaction
      * counts the statement as under way for ever, and nobody can end it. Within a change a lock of the table is kept, for which the next
@@ -245,7 +252,7 @@ public final class StatementGuard extends DBManager {
      * connection ends with it, and its client knows that the outcome is unknown. Where it throws as it reads the rows for a change, nothing is
      * changed.
      */
-    private CompletableFuture<StatementExecutionResult> answered(
+    private CompletableFuture<StatementExecutionResult> orEnded(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
         long held = context.getTableSpaceLock();
         // Asked for before: it may have stopped by the time at which HerdDB throws.
@@ -254,9 +261,7 @@ public final class StatementGuard extends DBManager {
         int before = open == null ? 0 : open.getRefCount();
         try {
             // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
-            Supplier<CompletableFuture<StatementExecutionResult>> executed =
-                    () -> NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
-            return transaction.transactionId == TransactionContext.NOTRANSACTION_ID ? LocalLockManager.letGoOnFailure(executed) : executed.get();
+            return NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
         } catch (RuntimeException | Error error) {
             if (held == 0 && context.getTableSpaceLock() != 0 && tablespace != null) {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());

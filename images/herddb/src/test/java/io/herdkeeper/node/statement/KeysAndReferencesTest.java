@@ -1,6 +1,7 @@
 package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -18,6 +19,7 @@ import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.InterposedPlanner;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.lang.reflect.Field;
@@ -34,6 +36,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -327,36 +330,12 @@ class KeysAndReferencesTest {
         AbstractSQLPlanner planner = leader.server().getManager().getPlanner();
         TableSpaceManager before = leader.manager("herd");
         AtomicInteger within = new AtomicInteger(-1); // the statement itself is planned first
-        HerdInternals.planner(leader.server().getManager(), new AbstractSQLPlanner(leader.server().getManager()) {
-            @Override
-            public TranslatedQuery translate(String tablespace, String query, List<Object> values, boolean scan, boolean cached,
-                    boolean returned, int rows) {
-                if (within.incrementAndGet() == 2) {
-                    ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
-                }
-                return planner.translate(tablespace, query, values, scan, cached, returned, rows);
+        HerdInternals.planner(leader.server().getManager(), new InterposedPlanner(leader.server().getManager(), plan -> {
+            if (within.incrementAndGet() == 2) {
+                ((NodeCommitLog) before.getLog()).end(new IllegalStateException("for a test"));
             }
-
-            @Override
-            public void clearCache() {
-                planner.clearCache();
-            }
-
-            @Override
-            public long getCacheHits() {
-                return 0;
-            }
-
-            @Override
-            public long getCacheMisses() {
-                return 0;
-            }
-
-            @Override
-            public long getCacheSize() {
-                return 0;
-            }
-        });
+            return plan.get();
+        }));
         StatementExecutionException told = assertThrows(StatementExecutionException.class,
                 () -> execute(0, statement.formatted(table, children.get(0))));
         HerdInternals.planner(leader.server().getManager(), planner);
@@ -367,6 +346,42 @@ class KeysAndReferencesTest {
             ((TableManager) leader.manager("herd").getTableManager(child)).scanForIndexRebuild(row -> rows.incrementAndGet());
         }
         assertEquals(statement.startsWith("INSERT") ? 3 : 1, rows.get(), "the first row is durable");
+    }
+
+    @Test
+    void aStatementThatThrowsWithinAChangeLetsThoseGoThatWaitForItsRow() throws Exception {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES " + table + "(k))");
+        AbstractSQLPlanner planner = leader.server().getManager().getPlanner();
+        TableSpaceManager before = leader.manager("herd");
+        AtomicInteger planned = new AtomicInteger();
+        AtomicReference<CompletableFuture<Integer>> other = new AtomicReference<>();
+        String update = "UPDATE " + table + " SET n=7 WHERE k=1";
+        HerdInternals.planner(leader.server().getManager(), new InterposedPlanner(leader.server().getManager(), plan -> {
+            if (planned.incrementAndGet() == 2) {
+                other.set(CompletableFuture.supplyAsync(() -> execute(0, update)));
+                awaitOneThatWaitsForARow();
+                throw new IllegalStateException("for a test");
+            }
+            return plan.get();
+        }));
+        try {
+            assertThrows(StatementExecutionException.class, () -> execute(0, update));
+            ExecutionException told = assertThrows(ExecutionException.class, () -> other.get().get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+            assertFalse(told.toString().contains("timed out acquiring lock"), told.toString());
+        } finally {
+            HerdInternals.planner(leader.server().getManager(), planner);
+            awaitBootAfter(before);
+        }
+        assertEquals(1, execute(0, update));
+    }
+
+    private static void awaitOneThatWaitsForARow() {
+        try {
+            Await.until("another statement waits for the row", LIMIT, () -> Await.threadsThatWaitForRows() > 0);
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     private static void bootAgain() throws Exception {

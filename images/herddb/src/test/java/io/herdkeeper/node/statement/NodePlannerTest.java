@@ -7,11 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.DBManager;
 import herddb.model.StatementExecutionException;
-import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.CalcitePlanner;
 import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.InterposedPlanner;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.lang.reflect.Field;
@@ -113,10 +113,16 @@ class NodePlannerTest {
         assertEquals(1, functions(planner));
     }
 
+    /** Its planner throws some errors, and plans after them. */
     private NodePlanner over(RuntimeException... errors) {
         DBManager manager = leader.server().getManager();
-        return new NodePlanner(manager, new Played(manager, new ArrayDeque<>(List.of(errors))), HerdInternals.syntax(),
-                forgotten::incrementAndGet);
+        Deque<RuntimeException> left = new ArrayDeque<>(List.of(errors));
+        return new NodePlanner(manager, new InterposedPlanner(manager, own -> {
+            if (!left.isEmpty()) {
+                throw left.pop();
+            }
+            return PLAN;
+        }), HerdInternals.syntax(), forgotten::incrementAndGet);
     }
 
     private static TranslatedQuery plan(NodePlanner planner, String query) {
@@ -127,44 +133,5 @@ class NodePlannerTest {
         Field schema = CalcitePlanner.class.getDeclaredField("rootSchema");
         schema.setAccessible(true);
         return ((SchemaPlus) schema.get(planner.planner)).getSubSchema("herd").getFunctions("COSINE_SIMILARITY").size();
-    }
-
-    /** A planner that throws some errors, and plans after them. */
-    private static final class Played extends AbstractSQLPlanner {
-
-        private final Deque<RuntimeException> errors;
-
-        Played(DBManager manager, Deque<RuntimeException> errors) {
-            super(manager);
-            this.errors = errors;
-        }
-
-        @Override
-        public TranslatedQuery translate(String tablespace, String query, List<Object> parameters, boolean scan, boolean allowCache,
-                boolean returnValues, int maxRows) {
-            if (!errors.isEmpty()) {
-                throw errors.pop();
-            }
-            return PLAN;
-        }
-
-        @Override
-        public void clearCache() {
-        }
-
-        @Override
-        public long getCacheHits() {
-            return 0;
-        }
-
-        @Override
-        public long getCacheMisses() {
-            return 0;
-        }
-
-        @Override
-        public long getCacheSize() {
-            return 0;
-        }
     }
 }

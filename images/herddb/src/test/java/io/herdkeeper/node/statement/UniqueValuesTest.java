@@ -7,17 +7,24 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
+import herddb.model.Column;
 import herddb.model.ColumnTypes;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DuplicatePrimaryKeyException;
 import herddb.model.Index;
 import herddb.model.RecordTooBigException;
+import herddb.model.Statement;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
+import herddb.model.StatementExecutionResult;
 import herddb.model.TransactionContext;
 import herddb.model.UniqueIndexContraintViolationException;
 import herddb.model.commands.CreateIndexStatement;
+import herddb.model.commands.SQLPlannedOperationStatement;
+import herddb.model.planner.PlannerOp;
 import herddb.server.ServerConfiguration;
+import herddb.utils.Bytes;
+import herddb.utils.ILocalLockManager;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -322,6 +329,34 @@ class UniqueValuesTest {
         assertEquals(new Values(1, 1), rows(leader).get(1));
         assertEquals(10, execute(0, "UPDATE " + table + " SET n=n+100,m=m+100"));
         insert(0, 110, 110, 110);
+        assertSameRows();
+    }
+
+    @Test
+    void aStatementThatThrowsBeforeItChangesATableKeepsNoLock() throws Exception {
+        makeIndex(0, "n");
+        ILocalLockManager values = leader.manager(app).getIndexesOnTable("t").values().iterator().next().getLockManager();
+        Statement thrower = new SQLPlannedOperationStatement(new PlannerOp() {
+            @Override
+            public String getTablespace() {
+                return app;
+            }
+
+            @Override
+            public CompletableFuture<StatementExecutionResult> executeAsync(TableSpaceManager manager, TransactionContext transaction,
+                    StatementEvaluationContext context, boolean lockRequired, boolean forWrite) {
+                values.acquireWriteLockForKey(Bytes.from_int(100));
+                throw new IllegalStateException("for a test");
+            }
+
+            @Override
+            public Column[] getOutputSchema() {
+                return new Column[0];
+            }
+        });
+        assertThrows(StatementExecutionException.class, () -> leader.server().getManager().executeStatement(
+                thrower, StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(), TransactionContext.NO_TRANSACTION));
+        insert(0, 100, 100, 100);
         assertSameRows();
     }
 
