@@ -68,12 +68,10 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.StampedLock;
-import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.stats.StatsLogger;
@@ -271,8 +269,9 @@ public final class StatementGuard extends DBManager {
                 endRead(open, before);
                 return CompletableFuture.failedFuture(new StatementExecutionException("the statement can't be computed: " + error, error));
             }
-            if ((transaction.transactionId > 0 || !hasChangedNoTable(error)) && tablespace != null && tablespace.isLeader()
-                    && !tablespace.isClosed() && tablespace.getLog() instanceof NodeCommitLog log) {
+            boolean mayHaveChanged = transaction.transactionId > 0 || isUnexpected(error) || !hasChangedNoTable(error);
+            if (mayHaveChanged && tablespace != null && tablespace.isLeader() && !tablespace.isClosed()
+                    && tablespace.getLog() instanceof NodeCommitLog log) {
                 log.end(error);
             }
             throw error;
@@ -311,31 +310,7 @@ public final class StatementGuard extends DBManager {
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
-        CompletableFuture<StatementExecutionResult> result = inTurn(plan, context, transaction);
-        return result.isDone() && !result.isCompletedExceptionally() && !(result.join() instanceof ScanResult)
-                ? new EndedStatement(result.join(), getCallbacksExecutor()) : result;
-    }
-
-    /**
-     * A statement that has ended before anybody asks for its end; another thread tells of it.
-     *
-     * <p>HerdDB begins each statement of a batch in {@code whenComplete} of the one before. With many that have nothing to do, the stack would
-     * overflow, and the batch would never be answered.
-     */
-    private static final class EndedStatement extends CompletableFuture<StatementExecutionResult> {
-
-        private final Executor threads;
-
-        EndedStatement(StatementExecutionResult result, Executor threads) {
-            this.threads = threads;
-            complete(result);
-        }
-
-        @Override
-        public CompletableFuture<StatementExecutionResult> whenComplete(
-                BiConsumer<? super StatementExecutionResult, ? super Throwable> next) {
-            return whenCompleteAsync(next, threads);
-        }
+        return BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction, getCallbacksExecutor());
     }
 
     /** A statement of a transaction waits for those of the same transaction that came before. */

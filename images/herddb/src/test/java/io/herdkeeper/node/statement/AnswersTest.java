@@ -1,24 +1,40 @@
 package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.client.ClientConfiguration;
 import herddb.client.DMLResult;
 import herddb.client.HDBClient;
 import herddb.client.HDBConnection;
+import herddb.core.DBManager;
+import herddb.model.DMLStatementExecutionResult;
+import herddb.model.ExecutionPlan;
+import herddb.model.NotLeaderException;
+import herddb.model.StatementEvaluationContext;
 import herddb.model.TransactionContext;
+import herddb.model.commands.SQLPlannedOperationStatement;
+import herddb.model.commands.UpdateStatement;
+import herddb.model.planner.SimpleUpdateOp;
 import herddb.server.ServerConfiguration;
 import herddb.server.StaticClientSideMetadataProvider;
+import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.TranslatedQuery;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.InterposedPlanner;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -98,6 +114,50 @@ class AnswersTest {
         }
     }
 
+    /** HerdDB's client repeats the whole batch if it is told to ask another node. */
+    @ParameterizedTest
+    @CsvSource({"0,false", "-1,true"})
+    void aBatchThatMeetsAChangeOfLeadersIsRepeatedUnlessItHasChangedARow(int first, boolean repeated) throws Exception {
+        Node.execute(node.server(), 0, "CREATE TABLE counted (k int primary key, n int)");
+        Node.execute(node.server(), 0, "INSERT INTO counted(k,n) VALUES(0,0),(1,0)");
+        DBManager manager = node.server().getManager();
+        AbstractSQLPlanner planner = manager.getPlanner();
+        AtomicInteger planned = new AtomicInteger();
+        try (HDBClient client = client(); HDBConnection connection = client.openConnection()) {
+            HerdInternals.planner(manager, new InterposedPlanner(manager, plan -> {
+                TranslatedQuery own = plan.get();
+                return planned.incrementAndGet() != 3 ? own : new TranslatedQuery(ExecutionPlan.simple(new AtAnotherNode(own)), own.context);
+            }));
+            List<List<Object>> batch = List.of(List.of(first), List.of(-2), List.of(1));
+            Future<List<DMLResult>> changed = CLIENTS.submit(
+                    () -> connection.executeUpdates("herd", "UPDATE counted SET n=n+1 WHERE k=?", 0, false, true, batch));
+            if (repeated) {
+                assertEquals(batch.size(), answer(changed).size());
+            } else {
+                ExecutionException told = assertThrows(ExecutionException.class, () -> answer(changed));
+                assertTrue(told.toString().contains("LogNotAvailableException"), told.toString());
+            }
+            assertEquals(first + 1, update("UPDATE counted SET n=2 WHERE n=1 AND k=0"), "0 was changed once");
+            assertEquals(repeated ? 1 : 0, update("UPDATE counted SET n=2 WHERE n=1 AND k=1"), "1 was changed once");
+        } finally {
+            HerdInternals.planner(manager, planner);
+            Node.execute(node.server(), 0, "DROP TABLE counted");
+        }
+    }
+
+    /** A statement that meets a node at which another one leads by now. */
+    private static final class AtAnotherNode extends SQLPlannedOperationStatement {
+
+        AtAnotherNode(TranslatedQuery plan) {
+            super(new SimpleUpdateOp((UpdateStatement) plan.plan.mainStatement));
+        }
+
+        @Override
+        public void validateContext(StatementEvaluationContext context) {
+            throw new NotLeaderException("for a test");
+        }
+    }
+
     @Test
     void aTransactionCanBeEndedThoughItsConnectionEndedWhileAQueryOfItWaited() throws Exception {
         long holder = Node.begin(node.server(), "herd");
@@ -111,6 +171,10 @@ class AnswersTest {
         Await.until("the node has noticed that the connection ended", LIMIT, () -> node.server().getConnectionCount() == 0);
         end("COMMIT", holder);
         answer(CLIENTS.submit(() -> end("ROLLBACK", transaction)));
+    }
+
+    private static int update(String statement) {
+        return ((DMLStatementExecutionResult) Node.execute(node.server(), 0, statement)).getUpdateCount();
     }
 
     private static Void end(String how, long transaction) {
