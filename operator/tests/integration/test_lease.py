@@ -237,6 +237,27 @@ def loses_before_another_leads(leader: Candidate, other: Candidate, clock: Clock
     assert other.led.wait(PATIENCE_SECONDS)
 
 
+def test_a_candidate_that_sees_a_renewal_late_waits_for_the_whole_lease_after_it(election: Election, clock: Clock) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    answered = threading.Event()
+
+    def late(verb: str) -> None:
+        second.cable.before = lambda _: None
+        clock.seconds += 0.9 * lease_module.RENEW_DEADLINE_SECONDS
+        election.wait_for_renewals()
+        first.cable.break_by(first.cable.cut)
+        answered.set()
+
+    second.cable.before = late
+    second.compete()
+    assert answered.wait(PATIENCE_SECONDS)
+    clock.seconds += lease_module.DURATION_SECONDS / 2  # more than the Lease's duration since the candidate asked
+    second.look()
+    assert (first.lease.held(), second.led.is_set()) == (True, False)
+    loses_before_another_leads(first, second, clock)
+
+
 def test_a_renewal_under_way_does_not_undo_a_release(election: Election) -> None:
     first = election.candidate("first")
     first.lease.acquire()

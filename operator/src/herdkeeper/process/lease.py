@@ -126,7 +126,7 @@ class Lease:
     def _is_over(self, holder: str, renewed: str, now: float) -> bool:
         """Whether another's Lease stood still for its whole duration, by this process's own clock."""
         if self._seen is None or (self._seen.holder, self._seen.renewed) != (holder, renewed):
-            self._seen = _Seen(holder, renewed, now)
+            self._seen = _Seen(holder, renewed, time.monotonic())  # after the read: the renewal may have come while it lasted
         return now - self._seen.at > DURATION_SECONDS
 
     def _may_be_held_by_another(self, now: float) -> bool:
