@@ -23,7 +23,7 @@ class Members:
     asked: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._all = threading.Barrier(len(self.silent), timeout=20) if self.silent else None
+        self._all = threading.Barrier(len(self.silent), timeout=120) if self.silent else None
 
     def get(self, url: str) -> object:
         number = next(number for number in range(9) if f"//{NAMED.host(number)}:" in url)
@@ -40,7 +40,8 @@ def test_members_that_do_not_answer_are_waited_for_at_the_same_time():
     assert found == {0: Unknown("0 did not answer"), 1: ("leader", 8), 2: Unknown("2 did not answer")}
 
 
-def test_the_leader_has_answered_before_the_others_are_asked():
+def test_the_leader_has_answered_before_the_others_are_asked(monkeypatch):
+    monkeypatch.setattr(module, "HEAD_START_SECONDS", 120)
     members = Members(silent=())
     _ask_members(ClusterReader(None, None, members), NAMED, HOSTS, NAMED.pod(1))
     assert members.asked[0] == 1

@@ -95,7 +95,7 @@ def test_who_asks_is_told_how_far_a_read_is_and_why_it_does_not_get_on():
     reads = PagedReads(wait_seconds=0.0)
     begun(reads, "a", Pages(6, on_page))
     assert failed.wait(PATIENCE_SECONDS)
-    for _ in range(1000):
+    for _ in range(10_000):
         if begun(reads, "a", Pages(6))[0] == "2 of 6; ZooKeeper did not answer":
             break
         threading.Event().wait(0.01)
@@ -129,7 +129,7 @@ def test_a_read_that_nobody_asks_for_any_more_is_given_up(monkeypatch):
     monkeypatch.setattr(module, "FORGOTTEN_SECONDS", 0.05)
     reads, read = PagedReads(wait_seconds=0.0), Pages(1_000_000_000)
     begun(reads, "a", read)
-    for _ in range(1000):
+    for _ in range(10_000):
         if reads._threads == 0:
             break
         threading.Event().wait(0.01)
@@ -153,11 +153,12 @@ def test_an_error_of_who_is_told_of_the_end_ends_no_thread():
     def fails(_):
         raise RuntimeError("something that nobody expected")
 
-    reads = PagedReads(wait_seconds=0.0)
+    reads, goes_on = PagedReads(wait_seconds=0.0), threading.Event()
     told = Woken()
     for number in range(THREADS):
-        reads.ask(str(number), ASKED, lambda: Pages(1), fails)
-        reads.ask(str(number), ASKED, lambda: Pages(1), told)
+        reads.ask(str(number), ASKED, lambda: Pages(1, lambda _: goes_on.wait(PATIENCE_SECONDS)), fails)
+        reads.ask(str(number), ASKED, lambda: None, told)
+    goes_on.set()
     _, woken = begun(reads, "later", Pages(3))
     assert told.wait(PATIENCE_SECONDS)
     assert woken.wait(PATIENCE_SECONDS)

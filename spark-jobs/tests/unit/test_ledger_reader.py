@@ -42,7 +42,7 @@ from herdkeeper_jobs.bookkeeper.reader import (
 from herdkeeper_jobs.bookkeeper.replicas import Asking, BookieAccess, Replicas
 
 NAMES = ("b0", "b1", "b2")
-QUICK = ReadSettings(timeout_seconds=30.0, speculative_read_seconds=math.inf, batch_entries=16)
+QUICK = ReadSettings(timeout_seconds=120.0, speculative_read_seconds=math.inf, batch_entries=16)
 NEVER = 100_000.0
 """Seconds: a test that waits so long has failed."""
 HASTY = ReadSettings(timeout_seconds=NEVER, speculative_read_seconds=0.05, batch_entries=16)
@@ -339,7 +339,7 @@ def test_a_bookie_that_was_overtaken_is_asked_last_for_a_while() -> None:
     bookies[1].on_request = lambda: asked.append("b1")
     ledgers = [(ledger(number, 20, NAMES), 20) for number in (4, 7)]  # b1 would be asked first for both
     with served(*bookies) as addresses:
-        (spec,) = partitions_of(ledgers, addresses, 1, replace(HASTY, speculative_read_seconds=1.0))
+        (spec,) = partitions_of(ledgers, addresses, 1, replace(HASTY, speculative_read_seconds=5.0))
         assert sum(batch.num_rows for batch in read_partition(spec)) == 42
     assert asked == ["b1"]
 
@@ -406,7 +406,7 @@ def test_all_bookies_are_asked_for_the_last_confirmed_entry_at_once() -> None:
     bookies = trio(4, 20)
     everybody = threading.Barrier(3)
     for bookie in bookies:
-        bookie.on_request = lambda: everybody.wait(30)
+        bookie.on_request = lambda: everybody.wait(120)
     with served(*bookies) as addresses:
         assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 19
     assert not everybody.broken
