@@ -87,7 +87,7 @@ def who_reads(path: Path) -> int:
         except OSError as error:
             return Pending(f"nobody reads it: {error}")
 
-    return wait_for(f"a reader of {path}", ask, Limit(30, 0.01))
+    return wait_for(f"a reader of {path}", ask, Limit(120, 0.01))
 
 
 def test_a_checkpoint_is_held_at_the_name_of_its_manifest_with_all_files_written(tmp_path: Path) -> None:

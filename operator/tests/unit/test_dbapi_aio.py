@@ -17,7 +17,7 @@ from herdkeeper.sql.frames import MessageType
 
 
 def connect(node: Node, **options: Any) -> Any:
-    return aio.connect(node.address, "alice", "wonder", "demo", **{"failover_timeout": 20, "timeout": 20, **options})
+    return aio.connect(node.address, "alice", "wonder", "demo", **{"failover_timeout": 120, "timeout": 120, **options})
 
 
 class Held:
@@ -31,7 +31,7 @@ class Held:
         def answer(kind: MessageType, body: bytes) -> Answer | None:
             if told(kind, body) == self._kind:
                 self.asked.set()
-                assert self.let_go.wait(20)
+                assert self.let_go.wait(120)
             return leads(kind, body)
 
         return answer
@@ -45,12 +45,12 @@ def threads() -> list[threading.Thread]:
 def end_of_threads() -> None:
     """Waits until all connections have closed."""
     for thread in threads():
-        thread.join(20)
+        thread.join(120)
     assert threads() == []
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not happened():
             await asyncio.sleep(0.01)
 
@@ -103,8 +103,8 @@ def test_rows_at_hand_need_no_thread() -> None:
     async def program(node: Node) -> list[Any]:
         async with await connect(node) as connection:
             cursor = await connection.cursor().execute("SELECT k, v FROM t")
-            connection._thread.submit(held.wait, 20)  # what needs the thread from here on waits
-            rows = await asyncio.wait_for(cursor.fetchmany(1), 10)
+            connection._thread.submit(held.wait, 120)  # what needs the thread from here on waits
+            rows = await asyncio.wait_for(cursor.fetchmany(1), 60)
             held.set()
             return [*rows, *await cursor.fetchall(), *await cursor.fetchall()]
 

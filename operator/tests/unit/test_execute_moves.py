@@ -93,7 +93,7 @@ def test_any_other_action_that_fails_stops_all_that_follow():
 
 
 def test_nodes_are_woken_at_the_same_time_so_that_a_silent_one_keeps_none_asleep(monkeypatch):
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=120)
 
     def order(*_, **__):
         both.wait()

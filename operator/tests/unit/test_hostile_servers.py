@@ -21,7 +21,7 @@ from herdkeeper.clients.zookeeper_member import MOST_BYTES, MemberSession
 from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.shared.unknown import NotListening, Unknown
 
-LONG = 20.0
+LONG = 120.0
 SHORT = 0.3
 OK = b"HTTP/1.1 200 OK\r\n"
 Serve = Callable[[socket.socket], None]

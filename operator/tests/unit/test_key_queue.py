@@ -133,7 +133,7 @@ def test_a_closed_queue_lets_its_workers_end():
     worker = threading.Thread(target=lambda: found.append(queue.take()))
     worker.start()
     queue.close()
-    worker.join(timeout=10)
+    worker.join(timeout=120)
     assert found[-1] is None
 
 

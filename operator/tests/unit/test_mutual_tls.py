@@ -18,7 +18,7 @@ from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 
 CERTIFICATES = Path(__file__).parents[3] / "images/herddb/src/test/resources/tls"
 NAME = "db-herddb-0.db-herddb-nodes.demo.svc"
-ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 120.0
 
 
 def content(name: str) -> str:

@@ -31,7 +31,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = Key("HerdDBCluster", "demo", "db")
-LONG = 10.0
+LONG = 120.0
 
 
 class Nodes:
@@ -283,7 +283,7 @@ def test_a_pod_that_was_told_of_before_its_stateful_set_is_listened_to_as_soon_a
 
 def _wait_for(condition: Callable[[], bool]) -> None:
     moment = threading.Event()
-    for _ in range(1000):
+    for _ in range(10_000):
         if condition():
             return
         moment.wait(0.01)

@@ -305,7 +305,7 @@ def test_a_forwarded_port_carries_bytes_both_ways_for_each_connection_and_is_gon
         threading.Thread(target=answering, args=(far,), daemon=True).start()
         return near
 
-    host, wait = "127.0.0.1", 10
+    host, wait = "127.0.0.1", 120
     with (
         listening(dial) as port,
         socket.create_connection((host, port), wait) as one,

@@ -184,7 +184,7 @@ def test_isolation_levels_are_the_connections() -> None:
 
 def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() -> None:
     with played(lambda kind, body: None if told(kind, body) == "COMMIT" else leads(kind, body)) as node:
-        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20")
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=120")
         connection = engine.connect()
         connection.execute(insert(PARENT), {"id": 1, "value": "x"})
         with pytest.raises(exc.OperationalError) as unknown:
@@ -198,7 +198,7 @@ def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() ->
 
 def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> None:
     with played(leads) as node:
-        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20", pool_size=1)
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=120", pool_size=1)
         with engine.connect() as connection:
             node.script = once(None, MessageType.EXECUTE_STATEMENT)
             with pytest.raises(exc.OperationalError):
@@ -213,7 +213,7 @@ def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> 
 def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:
     with played(leads) as old, played(leads) as new:
         hosts = f"host={old.address}&host={new.address}"
-        engine = create_engine(f"herddb+herdkeeper://alice:wonder@/demo?{hosts}&failover_timeout=20", pool_pre_ping=True, pool_size=1)
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@/demo?{hosts}&failover_timeout=120", pool_pre_ping=True, pool_size=1)
         with engine.begin() as connection:
             connection.execute(insert(PARENT), {"id": 1, "value": "x"})
         old.script = follows
@@ -225,7 +225,7 @@ def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:
 
 def test_each_table_is_dropped_in_a_transaction_of_its_own() -> None:
     with played(leads) as node:
-        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=20")
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=120")
         with engine.begin() as connection:
             connection.execute(insert(PARENT), {"id": 1, "value": "x"})
             connection.execute(DropTable(PARENT))

@@ -85,7 +85,7 @@ def test_a_process_that_waits_for_the_api_server_is_alive_and_not_ready(
 
 def begun(server: HealthServer) -> socket.socket:
     """A request that its client does not end."""
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=120)
     connection.sendall(b"GET /healthz HTTP/1.0\r\nX: ")
     return connection
 
@@ -106,6 +106,6 @@ def test_a_request_without_end_is_given_up(health: tuple[HealthServer, dict[str,
 
 def status(server: HealthServer, path: str) -> int:
     try:
-        return int(urllib.request.urlopen(f"http://127.0.0.1:{server.port}/{path}", timeout=10).status)
+        return int(urllib.request.urlopen(f"http://127.0.0.1:{server.port}/{path}", timeout=120).status)
     except Refused as error:
         return error.code

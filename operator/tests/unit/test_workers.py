@@ -26,6 +26,7 @@ def queue() -> KeyQueue[Key]:
 
 
 def working(queue, monkeypatch, reconcile) -> Workers:
+    monkeypatch.setattr(module, "STOP_SECONDS", 120)
     workers = Workers(Settings(), HANDS, queue, reconcile, queue.add)
     workers.start()
     return workers
@@ -38,20 +39,20 @@ def test_workers_that_are_idle_end_at_once(queue, monkeypatch):
 
 
 def test_a_worker_that_is_still_at_work_is_told_of_so_that_its_lease_is_not_given_away(queue, monkeypatch):
-    monkeypatch.setattr(module, "STOP_SECONDS", 0.2)
     at_work, goes_on = threading.Event(), threading.Event()
 
     def reconcile(*_):
         at_work.set()
-        goes_on.wait(20)
+        goes_on.wait(120)
         return Result(Outcome.OK)
 
     workers = working(queue, monkeypatch, reconcile)
     queue.add(KEY, 0)
-    assert at_work.wait(20)
+    assert at_work.wait(120)
+    monkeypatch.setattr(module, "STOP_SECONDS", 0.2)
     assert not workers.stop()
     goes_on.set()
-    monkeypatch.setattr(module, "STOP_SECONDS", 20)
+    monkeypatch.setattr(module, "STOP_SECONDS", 120)
     assert workers.stop()
 
 
@@ -68,7 +69,7 @@ def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
 
     workers = working(queue, monkeypatch, reconcile)
     queue.add(KEY, 0)
-    assert done.wait(20)
+    assert done.wait(120)
     assert workers.trouble() is None
     assert workers.stop()
     assert tries == [KEY] * 3

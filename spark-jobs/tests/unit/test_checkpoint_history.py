@@ -344,7 +344,7 @@ def test_several_manifests_are_read_from_an_object_store_at_once_and_shown_in_lo
     real, together = history_files.read_outline, Barrier(3)
 
     def read(path: StoredPath) -> Outline:
-        together.wait(30)  # breaks, and fails the test, if manifests are read one by one
+        together.wait(120)  # breaks, and fails the test, if manifests are read one by one
         return real(path)
 
     monkeypatch.setattr(history_files, "read_outline", read)
