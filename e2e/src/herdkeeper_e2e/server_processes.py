@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -253,6 +254,12 @@ class Servers:
         encrypted = () if self.secrets is None else ("--http-certificate", str(self.secrets.nodes.folder))
         self._start(name, options, "herddb", ("io.herdkeeper.node.Main", *arguments, *encrypted))
         return Address("127.0.0.1", port), f"{'https' if encrypted else 'http'}://127.0.0.1:{http}"
+
+    def pause(self, name: str) -> None:
+        """Stops a process until SIGCONT. It may answer for a moment after the signal was sent: returns once all of it stands still."""
+        process = self.processes[name]
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
 
     def kill(self, name: str) -> None:
         """End a server at once, like a power cut (SIGKILL)."""

@@ -129,7 +129,7 @@ def test_a_scan_goes_on_with_the_page_at_which_the_ensemble_was_lost(
             if fault == "session":
                 pages.sessions.stop()
             else:
-                zookeeper.processes["zookeeper"].send_signal(signal.SIGSTOP)  # else the client may be back before the page is asked for
+                zookeeper.pause("zookeeper")  # else the client may be back before the page is asked for
                 client._connection._socket.shutdown(socket.SHUT_RDWR)
             wait_for("the client to notice", lambda: not client.connected or Pending("it is connected"), Limit(PATIENCE_SECONDS, 0.01))
 

@@ -68,7 +68,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Json, Json, Js
 
 def served(resource: Any, name: str, namespace: str) -> Json:
     """A resource, once the API server reads it by today's schema."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         found: Json = resource.get(name=name, namespace=namespace).to_dict()
         if CANARY not in found["spec"]:

@@ -189,7 +189,7 @@ class World:
 
     def pause(self, name: str) -> None:
         self.paused.add(name)
-        self.servers.processes[name].send_signal(signal.SIGSTOP)
+        self.servers.pause(name)
 
     def resume(self, name: str) -> None:
         self.servers.processes[name].send_signal(signal.SIGCONT)
