@@ -16,7 +16,7 @@ from herdkeeper.codecs.bookkeeper.layout import LedgerLayout
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.protocol.audit_finding import FindingKind, Severity
-from herdkeeper_jobs.audit.orphans import OrphanRule, TablespaceLogs, read_tablespace_logs, why_orphan
+from herdkeeper_jobs.audit.orphans import OrphanRule, TablespaceLogs, lost_ledgers, read_tablespace_logs, why_orphan
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError, VersionedMetadata
 
@@ -138,7 +138,24 @@ def listed(*ledgers: int) -> bytes:
 
 def test_the_lists_of_all_databases_of_the_namespace_are_read() -> None:
     found = read_tablespace_logs(catalog_of(zookeeper()))
-    assert found == TablespaceLogs({"u1": frozenset({7, 8}), "u3": frozenset()}, frozenset({"u1"}), frozenset({"node-0"}))
+    assert found == TablespaceLogs(
+        {"u1": frozenset({7, 8}), "u3": frozenset()}, frozenset({"u1"}), frozenset({"node-0"}), only_cluster=True
+    )
+
+
+def told_as_lost(played: PlayedZooKeeper) -> list[int | None]:
+    catalog = catalog_of(played)
+    found = lost_ledgers(catalog, OrphanRule(lambda: read_tablespace_logs(catalog), NOW), lambda ledger: ledger != 8)
+    return [finding.ledger_id for finding in found]
+
+
+def test_a_log_that_lost_all_of_its_ledgers_is_told_unless_another_cluster_may_have_it() -> None:
+    played = zookeeper()
+    assert told_as_lost(played) == [7], "no ledger of this log is left in the only cluster of the namespace"
+    played.nodes["/shop/other/ledgers/INSTANCEID"] = b"another"
+    assert told_as_lost(played) == []
+    played.forbidden.add("/shop/other/ledgers")
+    assert told_as_lost(played) == [], "this job may not even see what the other one has"
 
 
 def test_what_cannot_be_decoded_is_unknown() -> None:

@@ -35,6 +35,8 @@ class TablespaceLogs:
     """Uuids of the existing tablespaces; None if a record is undecodable."""
     nodes: frozenset[str] = frozenset()
     """Ids of the SQL nodes."""
+    only_cluster: bool = False
+    """Whether no other BookKeeper cluster is known that could have one of these logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,13 @@ def orphans(catalog: LedgerCatalog, suspects: Sequence[int], rule: OrphanRule) -
 
 def lost_ledgers(catalog: LedgerCatalog, rule: OrphanRule, admits: Callable[[int], bool]) -> tuple[Finding, ...]:
     """Returns the admitted ledgers that a log lists and BookKeeper doesn't know. A log may be in another cluster, so one of the listed
-    ledgers must be here. A list loses a ledger before the ledger is deleted; hence its second read."""
+    ledgers must be here, unless there is no other cluster. A list loses a ledger before the ledger is deleted; hence its second read."""
+    first = rule.read()
     suspects = {
-        ledger: uuid for uuid, listed in rule.read().ledgers.items() for ledger in _unknown(catalog, uuid, listed) if admits(ledger)
+        ledger: uuid
+        for uuid, listed in first.ledgers.items()
+        for ledger in _unknown(catalog, uuid, listed, is_here=first.only_cluster)
+        if admits(ledger)
     }
     logs = rule.read() if suspects else TablespaceLogs()
     return tuple(
@@ -86,11 +92,11 @@ def lost_ledgers(catalog: LedgerCatalog, rule: OrphanRule, admits: Callable[[int
     )
 
 
-def _unknown(catalog: LedgerCatalog, uuid: str, listed: frozenset[int] | None) -> Iterable[int]:
-    """Returns the ledgers of a list that don't exist, if the log is in this cluster."""
+def _unknown(catalog: LedgerCatalog, uuid: str, listed: frozenset[int] | None, *, is_here: bool) -> Iterable[int]:
+    """Returns the ledgers of a list that don't exist, if the log is in this cluster (`is_here`: that is certain)."""
     reads = list(catalog.read_many(sorted(listed or ())))
     own = [read.metadata for read in reads if isinstance(read, VersionedMetadata)]
-    if any(_text(metadata.custom("tablespaceuuid")) == uuid for metadata in own):
+    if is_here or any(_text(metadata.custom("tablespaceuuid")) == uuid for metadata in own):
         undecodable = {read.ledger_id for read in reads if isinstance(read, UndecodableMetadata)}
         yield from (listed or frozenset()) - undecodable - {metadata.ledger_id for metadata in own}
 
@@ -105,24 +111,25 @@ def _judged(read: VersionedMetadata | UndecodableMetadata, logs: TablespaceLogs,
 def read_tablespace_logs(catalog: LedgerCatalog) -> TablespaceLogs:
     """Reads what is known; empty for a cluster of another layout. Raises MetadataUnavailableError."""
     namespace = catalog.root.removeprefix("/").split("/")[0]
-    if not any(catalog.root == ledgers_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}")):
+    keys = [ObjectKey(namespace, name) for name in catalog.names_below(f"/{namespace}")]
+    if not any(catalog.root == ledgers_root(key) for key in keys):
         return TablespaceLogs()
-    every = (herd_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}"))
-    roots = [root for root in every if _is_readable(catalog, root)]
+    roots = [root for root in map(herd_root, keys) if _names_below(catalog, root) is not None]
     tablespaces = [_tablespaces(catalog, root) for root in roots]
     return TablespaceLogs(
         ledgers={uuid: ledgers for root in roots for uuid, ledgers in _ledgers(catalog, root).items()},
         tablespaces=frozenset(uuid for own in tablespaces for uuid in own or ()) if None not in tablespaces else None,
         nodes=frozenset(node for root in roots for node in catalog.names_below(nodes_path(root))),
+        only_cluster=all(_names_below(catalog, root) == [] for root in map(ledgers_root, keys) if root != catalog.root),
     )
 
 
-def _is_readable(catalog: LedgerCatalog, root: str) -> bool:
+def _names_below(catalog: LedgerCatalog, root: str) -> list[str] | None:
+    """None if this job may not read them."""
     try:
-        catalog.names_below(root)
+        return catalog.names_below(root)
     except MetadataForbiddenError:
-        return False
-    return True
+        return None
 
 
 def _ledgers(catalog: LedgerCatalog, root: str) -> dict[str, frozenset[int] | None]:
