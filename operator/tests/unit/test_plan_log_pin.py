@@ -11,6 +11,7 @@ from situations import quickstart, ready, with_metadata, with_spec, with_status
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import TablespaceLog
+from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine.finalizer import finalizer_step
@@ -125,6 +126,16 @@ def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_newest
     assert pinned(KEEPS, pin=LogPin((5, 3), 8)) == [(BEGIN, 8)]
     unread = replace(SEEN, checkpoints=(older,), log_pin=LogPin((9, 0), 8), archive=ArchiveObserved(unread=Unknown("b can't be read")))
     assert log_pin_steps(KEEPS, unread, UUID) == (), "the one that can't be read may be the newest"
+
+
+def test_a_checkpoint_of_a_time_that_the_log_lost_lets_nothing_go():
+    """The volumes were put back to older copies, and the log ends in ledger 6 again; the resources know a later Checkpoint."""
+    kept, lost = checkpoint("kept", (5, 3)), checkpoint("lost", (9, 0))
+    seen = replace(SEEN, checkpoints=(kept, lost), ledgers=LedgerList((4, 5, 6), (0, 0, 0), 4))
+    moved = [(step.path, step.lsn) for step in log_pin_steps(KEEPS, replace(seen, disk_pin=LogPin(BEGIN, 0)), UUID)]
+    assert moved == [(PATH, (5, 3)), (DISK_PATH, (5, 3))]
+    unread = replace(seen, ledgers=Unknown("the list can't be decoded"), log_pin=LogPin((5, 3), 8), disk_pin=LogPin((5, 3), 8))
+    assert log_pin_steps(KEEPS, unread, UUID) == (), "any of them may be the one"
 
 
 def test_a_pin_that_can_t_be_read_is_left_alone():

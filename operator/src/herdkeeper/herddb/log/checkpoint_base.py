@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import CheckpointStatus
+from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
 from herdkeeper.protocol.verification import is_proof
 from herdkeeper.shared import names
@@ -42,13 +43,18 @@ class Base:
         return moment_of(self.latest)
 
 
-def bases(checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown) -> tuple[Base, ...] | Unknown:
-    """Returns the Checkpoints of this very log that matched a follower; Unknown if the log's identity is.
+def bases(
+    checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown, ledgers: LedgerList | Unknown | None = None
+) -> tuple[Base, ...] | Unknown:
+    """Returns the Checkpoints of this very log that matched a follower; Unknown if the log's identity, or its list of `ledgers`, is.
 
-    One that is being deleted may lack files, and one for a restore drill is temporary: neither log nor archive may depend on them.
+    One that is being deleted may lack files, and one for a restore drill is temporary: neither log nor archive may depend on them. One
+    beyond the last listed ledger is of a time that the log lost, as when volumes were put back. Without a list none is.
     """
     if isinstance(log, Unknown):
         return log
+    if isinstance(ledgers, Unknown):
+        return ledgers
     return tuple(
         Base(
             (status.lsn.ledger_id, status.lsn.entry_id),
@@ -65,6 +71,7 @@ def bases(checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown) -> tupl
         and not is_made_for_a_drill(checkpoint)
         and status.lsn is not None
         and _is_base(status, log)
+        and (ledgers is None or status.lsn.ledger_id <= max(ledgers.active, default=-1))
         and (restart := _restart(status)) is not None
     )
 

@@ -147,7 +147,7 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
 
 def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:
     """Returns the restart position of the newest one, and its name."""
-    found = bases(seen.checkpoints, seen.log_of(uuid))
+    found = bases(seen.checkpoints, seen.log_of(uuid), seen.ledgers)
     if isinstance(found, Unknown):
         return found
     newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
