@@ -7,7 +7,8 @@ import datetime
 import re
 from dataclasses import replace
 
-from situations import ENSEMBLE, bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
+import pytest
+from situations import ENSEMBLE, bookkeeper_serving, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import Condition, SecretReference
@@ -50,6 +51,10 @@ SETTLED = replace(
     root=True,
     credentials=CREDENTIALS,
 )
+
+
+def at(text):
+    return datetime.datetime.fromisoformat(text).timestamp()
 
 
 def applied(plan):
@@ -355,6 +360,15 @@ def test_a_generated_password_rolls_nobody_once_it_can_be_read():
 
 def test_a_pin_that_nobody_would_move_on_goes_with_the_last_tablespace_resource():
     path = "/demo/db/herd/logPins/a-uuid/second-disk"
-    (step,) = plan_herddb(replace(SETTLED, ownerless_pins=((path, 3),))).actions
+    old = with_metadata(CLUSTER, creation_timestamp="2026-11-01T00:00:00Z")
+    seen = replace(SETTLED, cluster=old, ownerless_pins=((path, 3),), now=at("2026-11-03T00:00:00Z"))
+    (step,) = plan_herddb(seen).actions
     assert isinstance(step, SetLogPin)
     assert (step.path, step.lsn, step.version) == (path, None, 3)
+
+
+@pytest.mark.parametrize("made", ["2026-11-02T12:00:00Z", ""])
+def test_the_log_of_one_disk_stays_where_the_cluster_comes_from_a_backup_before_its_tablespaces(made):
+    path = "/demo/db/herd/logPins/a-uuid/second-disk"
+    seen = replace(SETTLED, cluster=with_metadata(CLUSTER, creation_timestamp=made), ownerless_pins=((path, 3),))
+    assert plan_herddb(replace(seen, now=at("2026-11-03T00:00:00Z"))).actions == ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -27,7 +27,10 @@ from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
+
+_TABLESPACES_COME_SECONDS = 24 * 3600.0
 
 
 def plan_herddb(fleet: SqlFleet) -> Plan:
@@ -119,14 +122,19 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
                 *plan_default_tablespace(fleet, log, shrink.leaving),
                 *leader_services(fleet, records),
                 *forget_gone_nodes(fleet, log.zookeeper_address),
-                *(
-                    SetLogPin(log.zookeeper_address, path, None, version, "no Tablespace declares it")
-                    for path, version in fleet.ownerless_pins
-                ),
+                *_ownerless_pins(fleet, log),
             )
             return Plan(changes, leaders.wait or _template_unseen(fleet), 1.0 if changes else _soon(fleet, pods))
         case _:
             assert_never(restart)
+
+
+def _ownerless_pins(fleet: SqlFleet, log: LogStore) -> Iterator[SetLogPin]:
+    """Remove them, but not soon after the cluster's resource was made: its Tablespaces may yet come, as from a backup or by GitOps."""
+    made = moment_of(fleet.cluster.metadata.creation_timestamp)
+    if made is not None and fleet.now - made.timestamp() > _TABLESPACES_COME_SECONDS:
+        for path, version in fleet.ownerless_pins:
+            yield SetLogPin(log.zookeeper_address, path, None, version, "no Tablespace declares it")
 
 
 def _template_unseen(fleet: SqlFleet) -> Wait | None:
