@@ -361,7 +361,7 @@ def test_a_failed_check_stays_known_though_the_node_forgets_it_and_another_one_p
 )
 def test_a_checkpoint_decides_and_what_it_found_different_stays_so(lsn, equal, left):
     checkpoint = verified(FOLLOWER, lsn, *(() if equal else ("t",)))
-    nodes = {FOLLOWER: (follower(*FAILED),)}
+    nodes = {FOLLOWER: (follower(*FAILED, lsn=(8, 4)),)}
     (copy,) = judged(nodes, "a-uuid", verdicts_in_force(TABLESPACE, "a-uuid", (checkpoint,), nodes))[FOLLOWER]
     assert copy.differs == left
 

@@ -10,6 +10,7 @@ from situations import quickstart, with_metadata, with_status
 from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, checkpoint, copy, remembered
 
 from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.observe.cluster import declared_tablespaces
@@ -152,6 +153,19 @@ def test_what_a_node_has_noted_falls_only_to_a_checkpoint_of_a_later_lsn(until, 
     tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(checked),))
     assert verdicts_in_force(tablespace, "a-uuid", nodes={FIRST: (follower,)})[FIRST].equal is equal
     assert [order.barred for order in plan_of_bars(tablespace, follower) if not order.barred] == ([False] if equal else [])
+
+
+@pytest.mark.parametrize("leader", [(copy("leader"),), Unknown("it has just died")], ids=["led", "failing over"])
+def test_an_equal_verdict_of_a_time_that_the_log_lost_hides_no_later_difference(leader):
+    """The volumes were put back to older copies: the log is in ledger 4 again, where a Checkpoint of now finds the copy different."""
+    lost = checkpoint("lost", 2)
+    later = with_status(lost, comparison=lost.status.comparison.model_copy(update={"lsn": Lsn(ledger_id=9, entry_id=2)}))
+    remembers = remembered(2).model_copy(update={"verified_lsn": Lsn(ledger_id=9, entry_id=2)})
+    tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembers,))
+    nodes = {LEADER: leader, FIRST: (replace(copy("follower"), barred=True, barred_until=(4, 12)),)}
+    found = verdicts_in_force(tablespace, "a-uuid", (later, checkpoint("now", 12, "flights")), nodes)
+    assert (found[FIRST].equal, found[FIRST].lsn) == (False, (4, 12))
+    assert not plan_of_bars(tablespace, nodes[FIRST][0], later), "its node's own mark stays, too"
 
 
 def test_a_node_that_notes_no_lsn_is_told_one_which_a_later_checkpoint_exceeds():

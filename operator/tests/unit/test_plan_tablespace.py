@@ -32,7 +32,7 @@ NODES = ("db-herddb-0", "db-herddb-1")
 
 
 def copy(role: str, *, settled: bool = True) -> NodeTablespace:
-    return NodeTablespace("flights", "a-uuid", role, settled, (1, 7), None)
+    return NodeTablespace("flights", "a-uuid", role, settled, (4, 7), None)
 
 
 CREDENTIALS = UserCredentials("admin", "secret")

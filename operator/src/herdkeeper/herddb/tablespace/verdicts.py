@@ -127,7 +127,8 @@ def verdicts_in_force(
     """
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
-    compared = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
+    every = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
+    compared = tuple(verdict for verdict in every if not _is_of_a_lost_time(verdict, nodes, uuid))
     found = (*_doubted(tablespace, nodes, uuid, _weighed(_in_force(tablespace, uuid, compared))), *compared)
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
@@ -139,6 +140,15 @@ def verdicts_in_force(
     undated = _undated(nodes, uuid)
     beaten = {node for node, bar in barred.items() if node in weighed and (node in undated or _lifts(weighed[node], bar))}
     return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
+
+
+def _is_of_a_lost_time(verdict: Verdict | None, nodes: Mapping[str, NodeView | Unknown], uuid: str) -> bool:
+    """Whether a replica was found equal in a ledger that the leader has not come to, or nobody while none leads: volumes were put back to
+    older copies. Such a verdict would outweigh all that is found until the log comes there.
+    """
+    views = (view for view in nodes.values() if not isinstance(view, Unknown))
+    reached = [(copy.role == "leader", copy.lsn) for view in views for copy in view if copy.uuid == uuid and copy.lsn is not None]
+    return verdict is not None and verdict.equal and bool(reached) and verdict.lsn[0] > max(reached)[1][0]
 
 
 def _names_tables(verdict: Verdict | None) -> bool:
