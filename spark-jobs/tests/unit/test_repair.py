@@ -142,6 +142,18 @@ def test_a_copy_below_the_ack_quorum_is_no_source_while_a_replica_that_may_contr
     assert "fewer than the ack quorum" in result.findings[0].repair_detail
 
 
+def test_a_copy_that_its_bookie_can_t_read_now_is_not_written_over_by_one_below_the_ack_quorum() -> None:
+    """The finding is old: the right copy has been written since, by another repair."""
+    bookies = bookies_with(10)
+    bookies[0].entries[1, 5] = CRC32C.pack(Entry(1, 5, 4, length_up_to(1, 5), b"1/?"))
+    bookies[1].codes[1, 5] = ReadCode.IO_ERROR
+    del bookies[2].entries[1, 5]
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)])
+    assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REFUSED, [])
+    assert "fewer than the ack quorum" in result.findings[0].repair_detail
+
+
 def test_a_bookie_that_does_not_answer_is_not_waited_for_at_each_entry_while_the_ledger_is_locked() -> None:
     bookies = bookies_with(19)
     bookies[1].entries.clear()

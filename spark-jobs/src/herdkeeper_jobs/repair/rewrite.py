@@ -129,15 +129,16 @@ class Bookies:
 
 
 def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy:
-    """Returns the copy to write on that bookie. Asks every other replica, to detect contradictions. Raises NoGoodReplicaError."""
+    """Returns the copy to write on that bookie. Asks every other replica, to detect contradictions, and that bookie itself, since it may
+    have got a copy meanwhile that it can't read now. Raises NoGoodReplicaError."""
     good: list[Copy] = []
     without: list[NoCopy] = []
     for position in replicas.striping.write_set(entry_id):
         other = replicas.bookies[position]
-        if other == bookie_id:
-            continue
         copy = bookies.read(replicas, other, entry_id)
-        if isinstance(copy, NoCopy):
+        if other == bookie_id:
+            without.extend([copy] if isinstance(copy, NoCopy) and copy.may_exist else [])
+        elif isinstance(copy, NoCopy):
             without.append(copy)
         elif good and not copy.says_the_same(good[0]):
             raise NoGoodReplicaError(f"entry {entry_id}: bookie {other} and another one have different payloads, both with right digests")
