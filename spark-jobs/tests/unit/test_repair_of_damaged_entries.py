@@ -29,6 +29,7 @@ from played_repair import (
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.entry import Entry
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.share import Place
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome
 from herdkeeper_jobs.audit import cli
@@ -179,6 +180,30 @@ def test_copies_stay_where_they_are_while_others_of_the_ledger_contradict_since_
     assert [finding.repair for finding in result.findings] == [RepairOutcome.REFUSED, None]
     assert "entry 9 on b0 contradicts" in result.findings[0].repair_detail
     assert (client.moved, writes(bookies)) == ([], [])
+
+
+def test_copies_stay_where_they_are_while_their_bookie_lacks_an_entry_that_may_not_be_written() -> None:
+    """b2 may have the right copy of entry 7, and can't read it now; the client would copy the wrong one of b0."""
+    bookies = with_a_spare()
+    damage(bookies[1], 5)
+    del bookies[1].entries[1, 7]
+    bookies[0].entries[1, 7] = CRC32C.pack(Entry(1, 7, 6, length_up_to(1, 7), b"1/?"))
+    bookies[2].codes[1, 7] = ReadCode.IO_ERROR
+
+    def copy_the_wrong_one() -> None:
+        bookies[3].entries[1, 7] = bookies[0].entries[1, 7]
+
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        client = client_of(catalog, bookies)
+        client.then = copy_the_wrong_one
+        result = repaired(catalog, findings_in(catalog), replace(SETTINGS, move=client.move))
+    outcomes = {finding.kind: finding for finding in result.findings}
+    assert outcomes[FindingKind.MISSING].repair is RepairOutcome.REFUSED
+    assert "fewer than the ack quorum" in outcomes[FindingKind.MISSING].repair_detail
+    assert (client.moved, writes(bookies)) == ([], [])
+    assert outcomes[FindingKind.CORRUPT_DIGEST].repair is RepairOutcome.REFUSED
+    assert "entries 7 to 7, which b1 lacks, were not written" in outcomes[FindingKind.CORRUPT_DIGEST].repair_detail
 
 
 def test_a_dry_run_says_how_much_would_be_copied_and_touches_nothing() -> None:

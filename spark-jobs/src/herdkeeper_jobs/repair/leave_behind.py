@@ -2,7 +2,8 @@
 
 relocation.py explains why nothing less lasts. Each damaged entry must first have a good replica, since BookKeeper's client would copy all
 or nothing. It copies whichever replica has a right digest. So nothing moves in a ledger with copies that contradict each other: the wrong
-content might then be on more bookies than the right one. Afterwards every moved copy is read back.
+content might then be on more bookies than the right one. Nor does anything while the bookie lacks an entry that may not be written there,
+since the client would copy it all the same. Afterwards every moved copy is read back.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ from herdkeeper_jobs.repair.relocation import Relocation, moved, relocation
 from herdkeeper_jobs.repair.rewrite import NoGoodReplicaError, good_source, is_whole
 
 
-def leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
-    """Returns the outcomes of all findings about damaged entries of the ledger, in order."""
+def leave_behind(attempt: Attempt, findings: Sequence[Finding], lacking: Sequence[Finding]) -> list[Done]:
+    """Returns the outcomes of all findings about damaged entries of the ledger, in order. `lacking`: findings about its missing entries
+    that were not repaired."""
     refused = [why_not(finding, attempt.metadata.metadata) for finding in findings]
     rest = [finding for finding, why in zip(findings, refused, strict=True) if why is None]
-    outcomes = iter(_leave_behind(attempt, rest) if rest else ())
+    outcomes = iter(_leave_behind(attempt, rest, lacking) if rest else ())
     return [
         next(outcomes) if why is None else ended(finding, RepairOutcome.REFUSED, why)
         for finding, why in zip(findings, refused, strict=True)
     ]
 
 
-def _leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
+def _leave_behind(attempt: Attempt, findings: Sequence[Finding], lacking: Sequence[Finding]) -> list[Done]:
     try:
         counts = [_with_good_replicas(attempt, finding) for finding in findings]
-        planned = _planned(attempt, findings)
+        planned = _planned(attempt, findings, lacking)
         if isinstance(planned, str):
             return [ended(finding, RepairOutcome.REFUSED, planned) for finding in findings]
         what = f"{planned.copies} entries of the ledger on {' and '.join(planned.bookie_ids)}"
@@ -52,11 +54,14 @@ def _leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
     return [ended(finding, outcome, f"{count} damaged entries: {detail}", count) for finding, count in zip(findings, counts, strict=True)]
 
 
-def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
+def _planned(attempt: Attempt, findings: Sequence[Finding], lacking: Sequence[Finding]) -> Relocation | str:
     """Returns what to move, or why it can't be moved."""
     if (other := attempt.contradiction) is not None:
         return f"entry {other.first_entry_id} on {other.bookie_id} contradicts other copies, and BookKeeper's client might copy a wrong one"
     bookie_ids = {finding.bookie_id for finding in findings if finding.bookie_id is not None}
+    if (left := next((finding for finding in lacking if finding.bookie_id in bookie_ids), None)) is not None:
+        which = f"entries {left.first_entry_id} to {left.last_entry_id}, which {left.bookie_id} lacks"
+        return f"{which}, were not written, and BookKeeper's client might copy a wrong one"
     planned = relocation(attempt.metadata.metadata, bookie_ids, attempt.catalog.writable_bookies())
     if isinstance(planned, str):
         return planned

@@ -102,7 +102,8 @@ def _repair_findings(attempt: Attempt, findings: list[Finding]) -> list[Done]:
     """Writes missing entries first: after a move the metadata no longer names the bookie."""
     damaged = [index for index, finding in enumerate(findings) if finding.kind is FindingKind.CORRUPT_DIGEST]
     done = {index: _repair_finding(attempt, finding) for index, finding in enumerate(findings) if index not in damaged}
-    done |= zip(damaged, leave_behind(attempt, [findings[index] for index in damaged]), strict=True)
+    lacking = [each.finding for each in done.values() if each.finding.repair in (RepairOutcome.REFUSED, RepairOutcome.FAILED)]
+    done |= zip(damaged, leave_behind(attempt, [findings[index] for index in damaged], lacking), strict=True)
     return [done[index] for index in range(len(findings))]
 
 
