@@ -206,6 +206,25 @@ def test_copies_stay_where_they_are_while_their_bookie_lacks_an_entry_that_may_n
     assert "entries 7 to 7, which b1 lacks, were not written" in outcomes[FindingKind.CORRUPT_DIGEST].repair_detail
 
 
+def test_copies_stay_where_they_are_while_their_bookie_fails_to_read_one_that_too_few_others_have() -> None:
+    """b1 may have the right copy of entry 7; the client would leave it behind, and copy the wrong one of b0."""
+    bookies = with_a_spare()
+    damage(bookies[1], 5)
+    bookies[0].entries[1, 7] = CRC32C.pack(Entry(1, 7, 6, length_up_to(1, 7), b"1/?"))
+    bookies[1].codes[1, 7] = ReadCode.IO_ERROR
+    del bookies[2].entries[1, 7]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        client = client_of(catalog, bookies)
+        result = repaired(catalog, findings_in(catalog), replace(SETTINGS, move=client.move))
+    outcomes = {finding.kind: finding for finding in result.findings}
+    assert (client.moved, writes(bookies)) == ([], [])
+    for kind in (FindingKind.MISSING, FindingKind.CORRUPT_DIGEST):
+        assert outcomes[kind].repair is RepairOutcome.REFUSED
+        assert "entry 7: good replicas are fewer than the ack quorum" in outcomes[kind].repair_detail
+    assert outcomes[FindingKind.READ_FAILED].repair is None
+
+
 def test_a_dry_run_says_how_much_would_be_copied_and_touches_nothing() -> None:
     bookies = with_a_spare()
     damage(bookies[1], 5, 6)

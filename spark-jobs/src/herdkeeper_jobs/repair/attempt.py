@@ -43,6 +43,8 @@ class Attempt:
     bookies: Bookies
     contradiction: Finding | None = None
     """A copy of the ledger that others contradict, as the audit found."""
+    unread: tuple[Finding, ...] = ()
+    """Entries of the ledger that a bookie failed to read, as the audit found."""
 
     @property
     def written(self) -> str:

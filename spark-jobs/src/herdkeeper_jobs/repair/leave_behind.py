@@ -8,7 +8,7 @@ since the client would copy it all the same. Afterwards every moved copy is read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.protocol.audit_finding import Finding, RepairOutcome
@@ -39,6 +39,8 @@ def leave_behind(attempt: Attempt, findings: Sequence[Finding], lacking: Sequenc
 def _leave_behind(attempt: Attempt, findings: Sequence[Finding], lacking: Sequence[Finding]) -> list[Done]:
     try:
         counts = [_with_good_replicas(attempt, finding) for finding in findings]
+        for unread in _unread(attempt, findings):
+            _with_good_replicas(attempt, unread)
         planned = _planned(attempt, findings, lacking)
         if isinstance(planned, str):
             return [ended(finding, RepairOutcome.REFUSED, planned) for finding in findings]
@@ -52,6 +54,14 @@ def _leave_behind(attempt: Attempt, findings: Sequence[Finding], lacking: Sequen
     except (LockLostError, NotMovedError) as error:
         return [ended(finding, RepairOutcome.FAILED, str(error)) for finding in findings]
     return [ended(finding, outcome, f"{count} damaged entries: {detail}", count) for finding, count in zip(findings, counts, strict=True)]
+
+
+def _unread(attempt: Attempt, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yields what the bookies failed to read: they may have the only right copies, and will be left behind with them."""
+    bookie_ids = {finding.bookie_id for finding in findings}
+    for finding in attempt.unread:
+        if finding.bookie_id in bookie_ids and why_not(finding, attempt.metadata.metadata) is None:
+            yield finding
 
 
 def _planned(attempt: Attempt, findings: Sequence[Finding], lacking: Sequence[Finding]) -> Relocation | str:

@@ -55,16 +55,20 @@ def repair(catalog: LedgerCatalog, findings: Sequence[Finding], settings: Repair
     Raises MetadataUnavailableError without ZooKeeper.
     """
     by_ledger: dict[int, list[int]] = {}
+    unread: dict[int | None, list[Finding]] = {}
     for index, finding in enumerate(findings):
         if concerns_entries(finding) and finding.ledger_id is not None:
             by_ledger.setdefault(finding.ledger_id, []).append(index)
+        elif finding.kind is FindingKind.READ_FAILED:
+            unread.setdefault(finding.ledger_id, []).append(finding)
     contradictions = {finding.ledger_id: finding for finding in findings if finding.kind is FindingKind.CONTRADICTION}
     outcomes = list(findings)
     copies = 0
     with Bookies(catalog.bookie_addresses(), settings) as bookies:
         for ledger_id, indexes in sorted(by_ledger.items()):
             own = [findings[index] for index in indexes]
-            done_here = _repair_ledger(catalog, ledger_id, own, bookies, contradictions.get(ledger_id))
+            others = contradictions.get(ledger_id), tuple(unread.get(ledger_id, ()))
+            done_here = _repair_ledger(catalog, ledger_id, own, bookies, others)
             for index, done in zip(indexes, done_here, strict=True):
                 outcomes[index] = done.finding
                 copies += done.copies
@@ -78,22 +82,26 @@ def _log_outcome(finding: Finding) -> None:
 
 
 def _repair_ledger(
-    catalog: LedgerCatalog, ledger_id: int, findings: list[Finding], bookies: Bookies, contradiction: Finding | None
+    catalog: LedgerCatalog,
+    ledger_id: int,
+    findings: list[Finding],
+    bookies: Bookies,
+    others: tuple[Finding | None, tuple[Finding, ...]],
 ) -> list[Done]:
-    """Returns the outcome of each finding of one ledger."""
+    """Returns the outcome of each finding of one ledger. `others`: what the audit found there besides, as in `Attempt`."""
     metadata = metadata_of(catalog, ledger_id)
     refused = [why_not(finding, None if metadata is None else metadata.metadata) for finding in findings]
     if metadata is None or all(refused):
         return [ended(finding, RepairOutcome.REFUSED, why or "the ledger is gone") for finding, why in zip(findings, refused, strict=True)]
     if bookies.settings.dry_run:
-        return _repair_findings(Attempt(catalog, metadata, None, bookies, contradiction), findings)
+        return _repair_findings(Attempt(catalog, metadata, None, bookies, *others), findings)
     try:
         with replication_lock(catalog.client, catalog.root, ledger_id, bookies.settings.owner) as lock:
             # Read again: the lock's previous holder may have changed the ensemble.
             locked = metadata_of(catalog, ledger_id)
             if locked is None:
                 return [ended(finding, RepairOutcome.REFUSED, "the ledger is gone") for finding in findings]
-            return _repair_findings(Attempt(catalog, locked, lock, bookies, contradiction), findings)
+            return _repair_findings(Attempt(catalog, locked, lock, bookies, *others), findings)
     except LedgerLockedError as error:
         return [ended(finding, RepairOutcome.REFUSED, str(error)) for finding in findings]
 
