@@ -35,7 +35,7 @@ CHART = Path(__file__).resolve().parents[3] / "charts/herdkeeper"
 HOME, DEMO, ELSEWHERE, MONITORING = "herdkeeper-system", "demo", "elsewhere", "monitoring"
 CLAIM = {"persistentVolumeClaim": {"claimName": "out"}}
 EXECUTORS = {"executors": {"instances": 2}}
-ADDRESS, IMAGE = "zk-0:2181", "herdkeeper/spark:0.2.0"
+IMAGE = "herdkeeper/spark:0.2.0"
 UNKNOWN_PORT = 5005
 PORTS = (*sorted({port for entrance in ENTRANCES for port in entrance.ports}), UNKNOWN_PORT)
 APPLICATION, PROMETHEUS = {"app": "application"}, {"app": "prometheus"}
@@ -121,9 +121,14 @@ def templates(manifests: Iterable[Json]) -> Iterable[tuple[str, Json, tuple[int,
             yield f"{name}-executor", executor["metadata"]["labels"], ()
 
 
-def stack(namespace: str, prefix: str, **network: Any) -> Example:
+def stack(namespace: str, prefix: str, mode: str = "Insecure", **network: Any) -> Example:
     """ZooKeeper, bookies, SQL nodes and jobs of all kinds. `prefix` is before the names; `network` is of the servers' specs."""
-    zookeeper = read(ZooKeeperCluster, f"{prefix}zk", namespace, security={"mode": "Insecure"}, **network)
+    zookeeper = read(ZooKeeperCluster, f"{prefix}zk", namespace, security={"mode": mode}, **network)
+    address = f"zk-0:{names.ZOOKEEPER_CLIENT_PORT}"
+    if mode != "Insecure":
+        needed_by = "nobody" if mode == "Permissive" else None
+        zookeeper = with_status(zookeeper, authority_expires="2036-01-01T00:00:00Z", plaintext_needed_by=needed_by)
+        address = f"{prefix}zk-zookeeper-0.{prefix}zk-zookeeper.{namespace}.svc:{names.ZOOKEEPER_SECURE_PORT}"
     bookkeeper = read(BookKeeperCluster, f"{prefix}bk", namespace, zooKeeperRef={"name": f"{prefix}zk"}, **network)
     herddb = read(HerdDBCluster, f"{prefix}db", namespace, bookKeeperRef={"name": f"{prefix}bk"}, **network)
     tablespace = read(
@@ -146,21 +151,21 @@ def stack(namespace: str, prefix: str, **network: Any) -> Example:
         drill={"schedule": "0 5 * * SUN"},
     )
     bookie, place = BookieIdentity(0, f"{prefix}bk-bookie-0-abc123"), Destination.model_validate(CLAIM)
-    source = CheckpointSource(ADDRESS, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845", "secret")
+    source = CheckpointSource(address, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845", "secret")
     manifests = (
         *build_zookeeper(Ensemble(zookeeper, objects())),
-        *build_bookies_shared(bookkeeper, ADDRESS, Founded("an-instance", frozenset(), frozenset())),
-        build_bookie(bookkeeper, bookie, ADDRESS),
-        *build_autorecovery(bookkeeper, ADDRESS, {}),
-        build_move(bookkeeper, bookie, 1, DrainSource(ADDRESS, IMAGE)),
-        build_retirement(bookkeeper, bookie, DrainSource(ADDRESS, "jobs")),
-        *build_herddb(herddb, LogStore(ADDRESS, "/ledgers", placement_of(bookkeeper, {}), bookkeeper.key), "credentials"),
-        build_archiver(tablespace, ArchivedLog(ADDRESS, "/ledgers", "/herd"), IMAGE),
-        *build_restore(tablespace, RestoreSource(ADDRESS, "/herd", place, "m.json", Login("credentials")), IMAGE),
+        *build_bookies_shared(bookkeeper, address, Founded("an-instance", frozenset(), frozenset())),
+        build_bookie(bookkeeper, bookie, address),
+        *build_autorecovery(bookkeeper, address, {}),
+        build_move(bookkeeper, bookie, 1, DrainSource(address, IMAGE)),
+        build_retirement(bookkeeper, bookie, DrainSource(address, "jobs")),
+        *build_herddb(herddb, LogStore(address, "/ledgers", placement_of(bookkeeper, {}), bookkeeper.key), "credentials"),
+        build_archiver(tablespace, ArchivedLog(address, "/ledgers", "/herd"), IMAGE),
+        *build_restore(tablespace, RestoreSource(address, "/herd", place, "m.json", Login("credentials")), IMAGE),
         *build_checkpoint(checkpoint, source, IMAGE),
         *build_checkpoint(alone, source, IMAGE),
         build_removal(alone, "m.json", IMAGE),
-        *build_audit(audit, AuditSource(ADDRESS, "/ledgers"), IMAGE),
+        *build_audit(audit, AuditSource(address, "/ledgers"), IMAGE),
         build_drill(schedule, DrillSource(place, "m.json", "herddb:1", f"{prefix}nightly-drill"), IMAGE),
     )
     pods = [
@@ -185,9 +190,9 @@ def operator_labels() -> Json:
     return dict(line.split(": ") for line in selector[1].replace("{{ .Release.Name }}", "herdkeeper").strip().splitlines())
 
 
-def example(**network: Any) -> Example:
+def example(mode: str = "Insecure", **network: Any) -> Example:
     """Two stacks in one namespace, one with the same names elsewhere, the operator, and pods that nobody of them made."""
-    stacks = (stack(DEMO, "", **network), stack(DEMO, "other-"), stack(ELSEWHERE, ""))
+    stacks = (stack(DEMO, "", mode, **network), stack(DEMO, "other-", mode), stack(ELSEWHERE, "", mode))
     others = (
         Pod("operator", HOME, operator_labels(), "operator"),
         Pod("not-the-operator", DEMO, operator_labels()),
@@ -212,7 +217,11 @@ LISTENS_FOR_NOBODY = (
 )
 
 
-def in_the_table(source: Pod, target: Pod, port: int, *, declaring: bool) -> bool:
+SILENT = {"Insecure": {names.ZOOKEEPER_SECURE_PORT}, "TLS": {names.ZOOKEEPER_CLIENT_PORT}, "Permissive": set[int]()}
+"""The port for clients at which no member of a stack in this mode listens."""
+
+
+def in_the_table(source: Pod, target: Pod, port: int, mode: str, *, declaring: bool) -> bool:
     """Whether a row admits it. `declaring`: the servers of the first stack name their clients and scrapers."""
     named = declaring and target.namespace == DEMO and not target.owner[1].startswith("other-")
 
@@ -229,24 +238,24 @@ def in_the_table(source: Pod, target: Pod, port: int, *, declaring: bool) -> boo
                 return everybody or (named and admitted in source.declared)
         raise AssertionError(admitted)
 
-    silent = {names.ZOOKEEPER_SECURE_PORT}  # these stacks speak plain text
     return any(
         is_admitted(admitted)
         for entrance in entrances_of(target.component)
-        if not entrance.ports or port in set(entrance.ports) - silent
+        if not entrance.ports or port in set(entrance.ports) - SILENT[mode]
         for admitted in entrance.admitted
     )
 
 
+@pytest.mark.parametrize("mode", SILENT)
 @pytest.mark.parametrize("declaring", [False, True])
-def test_of_all_pairs_of_pods_exactly_those_of_the_table_can_connect(declaring: bool) -> None:
-    shown = example(**WITH_PEERS) if declaring else example()
+def test_of_all_pairs_of_pods_exactly_those_of_the_table_can_connect(declaring: bool, mode: str) -> None:
+    shown = example(mode, **(WITH_PEERS if declaring else {}))
     guarded = [pod for pod in shown.pods if pod.component not in LISTENS_FOR_NOBODY and not pod.owner[1].endswith("alone")]
     assert len(guarded) > 50
     wrong = [
         (f"{source.namespace}/{source.name}", f"{target.namespace}/{target.name}", port)
         for source, target, port in itertools.product(shown.pods, guarded, PORTS)
-        if source is not target and shown.admits(source, target, port) != in_the_table(source, target, port, declaring=declaring)
+        if source is not target and shown.admits(source, target, port) != in_the_table(source, target, port, mode, declaring=declaring)
     ]
     assert wrong == []
 
