@@ -1,4 +1,4 @@
-"""The requests of the operator, out of the API server's audit log: all of them, with the API server's own times.
+"""The requests of the operator, or of a Spark driver, out of the API server's audit log: all of them, with the API server's own times.
 
 Which requests are logged, e2e/kind/audit-policy.yaml says. Source: Kubernetes, "Auditing".
 """
@@ -75,11 +75,11 @@ class AuditLog:
         return [request for request in self._requests if begin <= request.at < end]
 
 
-def requests_of(lines: Iterable[bytes]) -> Iterator[Request]:
-    """The operator's requests in lines of the log. A watch counts when it begins, anything else when it is answered."""
+def requests_of(lines: Iterable[bytes], user: str = OPERATOR_USER) -> Iterator[Request]:
+    """A user's requests in lines of the log. A watch counts when it begins, anything else when it is answered."""
     for line in lines:
         event: dict[str, Any] = json.loads(line)
-        if event["user"]["username"] != OPERATOR_USER:
+        if event["user"]["username"] != user:
             continue
         if event["stage"] == ("ResponseStarted" if event["verb"] == "watch" else "ResponseComplete"):
             what = event.get("objectRef") or {}

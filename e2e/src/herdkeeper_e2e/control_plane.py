@@ -36,8 +36,10 @@ BINARIES = ("etcd", "kube-apiserver")
 HOME = "herdkeeper-system"
 """The operator's own namespace."""
 OPERATOR_USER = "system:serviceaccount:herdkeeper-system:herdkeeper"
+LOGGED_DRIVER = "system:serviceaccount:drivers-rights:flights-1-checkpoint"
+"""The Spark driver whose requests are logged, too: that of one test."""
 AUDIT_POLICY = REPOSITORY / "e2e" / "kind" / "audit-policy.yaml"
-"""It logs the requests of OPERATOR_USER, and of nobody else."""
+"""It logs the requests of these two, and of nobody else."""
 START_SECONDS = 400  # seconds on an idle machine; a busy one has taken minutes
 FEW_OBJECTS = (
     "--watch-cache=false",  # a list that waits for the cache takes twice as long as one from etcd, and no test has many objects

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.control_plane import AUDIT_POLICY, OPERATOR_USER
+from herdkeeper_e2e.control_plane import AUDIT_POLICY, LOGGED_DRIVER, OPERATOR_USER
 
 KIND = REPOSITORY / "e2e/kind"
 
@@ -56,7 +56,7 @@ def test_the_log_is_bounded() -> None:
     assert arguments["audit-log-compress"] == "true"
 
 
-def test_only_requests_of_the_operator_are_logged_and_no_content_of_an_object() -> None:
+def test_only_requests_of_the_operator_and_of_one_tests_driver_are_logged_and_no_content_of_an_object() -> None:
     policy = yaml.safe_load(AUDIT_POLICY.read_text())
-    assert policy["rules"] == [{"level": "Metadata", "users": [OPERATOR_USER]}, {"level": "None"}]
+    assert policy["rules"] == [{"level": "Metadata", "users": [OPERATOR_USER, LOGGED_DRIVER]}, {"level": "None"}]
     assert policy["omitStages"] == ["RequestReceived"]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +23,9 @@ from herdkeeper.schema.access import DRIVER_RULES
 from herdkeeper.shared.names import DRIVER_ROLE
 from herdkeeper.spark.build_executors import executor_access
 from herdkeeper.spark.job_run import JobFiles, JobRun
-from herdkeeper_e2e.control_plane import ControlPlane, apply_rules, make_namespace, rendered
+from herdkeeper_e2e.audit_log import requests_of
+from herdkeeper_e2e.control_plane import LOGGED_DRIVER, ControlPlane, apply_rules, make_namespace, rendered
+from herdkeeper_e2e.rights_used import Right, taken_by
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 Json = dict[str, Any]
@@ -26,6 +33,10 @@ RBAC = "rbac.authorization.k8s.io"
 NAME = "flights-1-checkpoint"
 RENAMED = "herdkeeper-system-renamed-driver"
 """The role of a release of another name."""
+LOGGED = LOGGED_DRIVER.split(":")[2]
+"""The namespace of the driver whose requests are logged."""
+OF_EXECUTORS = "spark-role=executor"
+STARTED = Limit(120, 0.2)
 
 
 def access(namespace: str, account: str | None = None, role: str = DRIVER_ROLE, store: Json | None = None) -> tuple[Json, ...]:
@@ -89,6 +100,54 @@ def test_a_driver_gets_what_it_needs_by_a_binding_and_the_operator_has_none_of_i
     for verb, plural in (("create", "pods"), ("deletecollection", "pods"), ("deletecollection", "configmaps")):
         assert not operator(verb, ("", plural, ""))
     assert not operator("drive", (GROUP, "executors", ""))
+
+
+@contextmanager
+def spark_driver(plane: ControlPlane, core: client.CoreV1Api, log: Path) -> Iterator[None]:
+    """A real one, in the namespace LOGGED. No kubelet runs what it makes. It ends by itself at the end."""
+    body = {"metadata": {"name": "driver"}, "spec": {"containers": [{"name": "driver", "image": "no-image"}]}}
+    core.create_namespaced_pod(LOGGED, body)
+    core.patch_namespaced_pod_status("driver", LOGGED, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+    token = core.create_namespaced_service_account_token(NAME, LOGGED, {"spec": {"audiences": []}}).status.token
+    program = [sys.executable, str(Path(__file__).parent / "driver_with_executors.py")]
+    command = [*program, plane.address, str(plane.folder / "certs" / "apiserver.crt"), token]
+    environment = {**os.environ, "POD_IP": "127.0.0.1", "POD_NAME": "driver", "POD_NAMESPACE": LOGGED}
+    with log.open("wb") as errors:
+        driver = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    try:
+        assert driver.stdout.readline(), log.read_text()[-3000:]
+        yield
+        driver.stdin.close()
+        assert driver.wait(120) == 0, log.read_text()[-3000:]
+    finally:
+        driver.kill()
+        driver.wait()
+
+
+def test_a_real_driver_uses_each_of_its_rights_and_needs_no_other(clean_access: ControlPlane, tmp_path: Path) -> None:
+    make_namespace(clean_access, LOGGED)
+    apply_rules(clean_access, rendered())
+    apply(clean_access.dynamic_client(token="operator-token"), access(LOGGED))
+    wait_until_driver(clean_access, LOGGED)
+    with clean_access.api_client() as api:
+        core = client.CoreV1Api(api)
+
+        def executors() -> set[str]:
+            return {pod.metadata.name for pod in core.list_namespaced_pod(LOGGED, label_selector=OF_EXECUTORS).items}
+
+        with spark_driver(clean_access, core, tmp_path / "driver.log"):
+            wait_for("two executors", lambda: len(executors()) == 2 or Pending(f"{executors()}"), STARTED)
+            lost = min(executors())
+            core.patch_namespaced_pod_status(lost, LOGGED, {"status": {"phase": "Failed"}})
+            wait_for("another one", lambda: (lost not in executors() and len(executors()) == 2) or Pending(f"{executors()}"), STARTED)
+        assert executors() == set()
+        assert core.list_namespaced_config_map(LOGGED, label_selector=OF_EXECUTORS).items == []
+    requests = list(requests_of(clean_access.audit_log.read_bytes().splitlines(), LOGGED_DRIVER))
+    assert [each for each in requests if each.code >= 400] == [], "rights that are missing"
+    given = {Right(rule.group, plural, verb) for rule in DRIVER_RULES for plural in rule.resources for verb in rule.verbs}
+    assert {right for each in requests for right in taken_by(each)} == given - {Right(GROUP, "executors", "drive")}
 
 
 def test_the_operator_binds_no_other_role_and_makes_none_with_such_rights(clean_access: ControlPlane, namespace: str) -> None:

@@ -56,7 +56,7 @@ DRIVER_RULES = (
         ("get", "list", "watch", "create", "delete", "deletecollection"),
         "a driver creates, watches and deletes its executors",
     ),
-    AccessRule(Scope.DRIVER, "", ("configmaps",), ("get", "list", "create", "delete", "deletecollection"), "it configures them"),
+    AccessRule(Scope.DRIVER, "", ("configmaps",), ("create", "deletecollection"), "it configures them"),
     AccessRule(Scope.DRIVER, GROUP, ("executors",), ("drive",), "a mark only: the chart's admission policy identifies Spark drivers by it"),
 )
 """The rights of a Spark driver with executors, by the RoleBinding of its run."""

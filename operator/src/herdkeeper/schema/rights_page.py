@@ -31,7 +31,8 @@ _OF_DRIVERS = """
 ## What the driver of a Spark job may do
 
 The chart has a ClusterRole for the drivers of jobs with executors, named after the release. The operator binds it to a run's driver, in the
-run's namespace, by a RoleBinding. It may bind no other role, and doesn't hold these rights itself.
+run's namespace, by a RoleBinding. It may bind no other role, and doesn't hold these rights itself. A test has a real Spark driver make,
+replace and delete its executors, and fails for a right that is missing or unused (`operator/tests/integration/test_drivers_rights.py`).
 
 """
 
