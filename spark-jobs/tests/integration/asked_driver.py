@@ -1,7 +1,7 @@
 """A driver with the settings of a job with executors, asked at its port for an endpoint as executors ask. A separate program, since a
 process has only one Spark.
 
-Prints as JSON, by who asks, the address that the endpoint told, or why there is none.
+Prints as JSON, by who asks, the address that the endpoint told, or why there is none. Its log is that of the image.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import secrets
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -20,6 +21,7 @@ from pyspark.sql import SparkSession
 from herdkeeper_jobs.spark_session import AUTHENTICATED, SparkSettings, spark_configuration
 
 ENDPOINT = "BlockManagerMaster"
+LOGGING = Path(__file__).resolve().parents[3] / "images/spark/log4j2.properties"
 
 
 def ask(jvm: Any, port: int, settings: dict[str, str]) -> str:
@@ -63,7 +65,9 @@ def main() -> None:
         json.dump(strangers(int(sys.argv[1]), sys.argv[2]), sys.stdout)
         return
     builder = SparkSession.builder.master("local[1]")
-    for key, value in (spark_configuration(SparkSettings(), {}) | AUTHENTICATED).items():
+    configuration = spark_configuration(SparkSettings(), {}) | AUTHENTICATED
+    configuration["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={LOGGING}"
+    for key, value in configuration.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     port = spark.sparkContext.getConf().get("spark.driver.port") or ""

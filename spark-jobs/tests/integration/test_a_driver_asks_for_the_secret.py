@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,3 +23,5 @@ def test_a_driver_answers_who_has_the_secret_of_its_job_and_nobody_else() -> Non
     for who, answer in told.items():
         assert answer.startswith("refused: "), f"{who}: {answer}"
         assert "Timeout" not in answer, f"{who}: {answer}"
+    refused = set(re.findall(r" AuthRpcHandler .*[Ff]ailed.* for client /127\.0\.0\.1:(\d+)", ended.stderr))
+    assert len(refused) == len(told), ended.stderr[-6000:]
