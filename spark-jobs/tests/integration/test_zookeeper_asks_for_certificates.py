@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from waits import wait_until
 from herdkeeper.codecs.authorities import client_context
 from herdkeeper.tls.kazoo_handler import MutualTlsHandler
 from herdkeeper_e2e.certificates import Authority
+from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret, stack_secrets
 from herdkeeper_e2e.server_processes import Servers, servers
 from herdkeeper_e2e.tls_probe import shown_certificate
@@ -67,6 +70,18 @@ class Ensemble:
     def is_refused(self, secret: MountedSecret) -> bool:
         return not self.is_served(secret, REFUSED_SECONDS)
 
+    def start(self) -> None:
+        self.metrics = free_port()
+        provider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+        self.servers.start_zookeeper({"metricsProvider.className": provider, "metricsProvider.httpPort": self.metrics})
+
+    def refusals(self) -> float:
+        """By its metric."""
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.metrics}/metrics", timeout=SERVED_SECONDS) as answer:
+            found = re.search(r"^unsuccessful_handshake (\S+)$", answer.read().decode(), re.MULTILINE)
+        assert found is not None
+        return float(found[1])
+
     def restart(self) -> None:
         self.servers.kill("zookeeper")
         self.servers.start_again("zookeeper", lambda: self.is_served(self.secrets.tester))
@@ -82,7 +97,7 @@ def ensemble() -> Iterator[Ensemble]:
     """A new one per test: what its member has read at its start matters."""
     with servers() as running:
         made = Ensemble(running)
-        running.start_zookeeper()
+        made.start()
         yield made
 
 
@@ -98,6 +113,7 @@ def test_nobody_is_served_without_a_certificate_that_the_member_trusts(ensemble:
         nobody.recv(100)  # TLS 1.3: the server's refusal comes after the handshake
     assert ensemble.is_refused(ensemble.client_of(ensemble.stranger, "/CN=stranger"))
     assert ensemble.is_served(ensemble.client_of(ensemble.authority, "/CN=somebody"))
+    assert ensemble.refusals() >= len(("in plain text", "without a certificate", "with one of a stranger"))
     told = (ensemble.servers.folder / "zookeeper.log").read_text(errors="replace").count("Unsuccessful handshake with session")
     assert told >= len(("in plain text", "without a certificate", "with one of a stranger"))
 
