@@ -494,13 +494,24 @@ public final class StatementGuard extends DBManager {
             refuseTruncate(tablespace, truncate.getTable());
         } else if (statement instanceof DropTableStatement drop) {
             refuseSystemTable(tablespace, drop.getTable());
+            refuseUncommitted(tablespace, drop.getTable(), null);
+        } else if (statement instanceof DropIndexStatement drop) {
+            for (Table table : tablespace.getAllTablesForPlanner()) {
+                Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table.name);
+                AbstractIndexManager index = indexes == null ? null : indexes.get(drop.getIndexName());
+                if (index != null && index.getCreatedInTransaction() > 0) {
+                    refuseUncommitted(tablespace, table.name, null);
+                }
+            }
         } else if (statement instanceof CreateIndexStatement index) {
             refuseSystemTable(tablespace, index.getIndexDefinition().table);
             refuseUnwritable(index.getIndexDefinition()::serialize);
             refuseIndex(tablespace, index.getIndexDefinition(), transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
+            refuseUncommitted(tablespace, alter.getTable(), transaction);
             refuseRename(tablespace, alter, transaction);
         } else if (statement instanceof AlterTableStatement alter) {
+            refuseUncommitted(tablespace, alter.getTable(), transaction);
             AbstractTableManager altered = tablespace.getTableManager(alter.getTable());
             if (altered != null) {
                 refuseUnwritable(() -> altered.getTable().applyAlterTable(alter).serialize());
@@ -511,6 +522,7 @@ public final class StatementGuard extends DBManager {
             Table table = create.getTableDefinition();
             refuseUnwritable(table::serialize);
             create.getAdditionalIndexes().forEach(index -> refuseUnwritable(index::serialize));
+            refuseUncommitted(tablespace, table.name, transaction);
             refuseName(tablespace, table.name);
             refuseTwins(table, create.getAdditionalIndexes());
             if (tablespace.getTableManager(table.name) == null) {
@@ -525,6 +537,24 @@ public final class StatementGuard extends DBManager {
         AbstractTableManager manager = tablespace.getTableManager(table.toLowerCase(Locale.ROOT));
         if (manager != null && manager.isSystemTable()) {
             throw new StatementExecutionException("nothing was changed: " + table + " is one of HerdDB's system tables, which it makes itself");
+        }
+    }
+
+    /**
+     * HerdDB drops, and alters, a table that an open transaction makes, whoever asks for it. After the ROLLBACK of that transaction a table that
+     * was dropped before is there for nobody, and for everybody once its node has booted from a later checkpoint. HerdDB compares names without
+     * regard to case.
+     *
+     * @param own may have made the table; null if that makes no difference
+     */
+    private static void refuseUncommitted(TableSpaceManager tablespace, String table, TransactionContext own) {
+        for (Table other : tablespace.getAllTablesForPlanner()) {
+            AbstractTableManager manager = other.name.equalsIgnoreCase(table) ? tablespace.getTableManager(other.name) : null;
+            long maker = manager == null ? 0 : manager.getCreatedInTransaction();
+            if (maker > 0 && (own == null || own.transactionId != maker)) {
+                throw new StatementExecutionException("nothing was changed: transaction " + maker + " makes the table " + other.name
+                        + " and has not been committed; commit it or roll it back first");
+            }
         }
     }
 

@@ -3,6 +3,7 @@ package io.herdkeeper.node.statement;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -676,6 +677,30 @@ class RefusedStatementsTest {
             assertThrows(CompletionException.class, writer::join);
         }
         assertSameRows(tableOfTen());
+    }
+
+    /** HerdDB leaves what a transaction has made and dropped: hidden from all, until a node boots from a later checkpoint. */
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "DROP TABLE %1$s", "DROP TABLE IF EXISTS %1$s", "DROP INDEX %3$s.i%2$s", "ALTER TABLE %1$s ADD COLUMN m int",
+        "EXECUTE RENAMETABLE '%3$s','%2$s','new%2$s'", "CREATE TABLE IF NOT EXISTS %1$s (k int primary key)"})
+    void whatAnOpenTransactionMakesIsNotDroppedNorChangedUntilItsEnd(String statement) throws Exception {
+        String table = "t" + tables++;
+        String change = statement.formatted(app + "." + table, table, app);
+        for (boolean own : statement.startsWith("DROP") ? new boolean[] {true, false} : new boolean[] {false}) {
+            long making = Node.begin(leader.server(), app);
+            execute(making, "CREATE TABLE " + app + "." + table + " (k int primary key, n int)");
+            execute(making, "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)");
+            long ledger = leader.manager(app).getLog().getLastSequenceNumber().ledgerId;
+            StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(own ? making : 0, change));
+            assertTrue(refusal.getMessage().contains("transaction " + making + " makes the table " + table), refusal.getMessage());
+            assertEquals(ledger, leader.manager(app).getLog().getLastSequenceNumber().ledgerId);
+            execute(0, "EXECUTE ROLLBACKTRANSACTION '" + app + "'," + making);
+            assertNull(leader.manager(app).getTableManager(table), "nothing of it is left");
+        }
+        execute(0, "CREATE TABLE " + app + "." + table + " (k int primary key, n int)");
+        execute(0, "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)");
+        assertSameRows(table);
     }
 
     @Test
