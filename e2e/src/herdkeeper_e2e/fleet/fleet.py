@@ -164,7 +164,7 @@ def made(count: int, folder: Path) -> Iterator[Fleet]:
         make_namespace(plane, HOME)
         apply_rules(plane, rendered())
         ensemble = running_processes.enter_context(servers(java_options=()))
-        address = ensemble.start_zookeeper()
+        address = ensemble.start_zookeeper({"maxSessionTimeout": 120_000})
         znodes = running_processes.enter_context(ensemble.client())
         player = Player(plane.address, address, folder / "player.log")
         running_processes.callback(player.end)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import Any
 
 from herdkeeper_e2e.fleet.addresses import address_of_host
 
+PATIENCE = "FLEET_PATIENCE_SECONDS"
+"""Variable: for so long the operator takes no server's silence for a loss, nor loses its Lease. Without it, as in a cluster."""
+
 
 def main() -> None:
-    """Host names of played pods get their addresses; nothing else of the process is another one."""
+    """Host names of played pods get their addresses; nothing else of the process is another one, but for its patience."""
     ask_dns = socket.getaddrinfo
 
     def getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
@@ -17,9 +21,24 @@ def main() -> None:
         return ask_dns(known or host, *arguments, **options)
 
     socket.getaddrinfo = getaddrinfo
+    if PATIENCE in os.environ:
+        be_patient(float(os.environ[PATIENCE]))
     from herdkeeper.cli import main as run_operator
 
     run_operator()
+
+
+def be_patient(seconds: float) -> None:
+    """A process that stands still on a busy machine is silent, and whoever stood still itself finds all others silent."""
+    from herdkeeper.clients import http, zookeeper, zookeeper_member
+    from herdkeeper.herddb.state import nodes
+    from herdkeeper.process import lease, node_streams
+
+    for module in (http, zookeeper, zookeeper_member):
+        vars(module)["ANSWER_SECONDS"] = seconds
+    zookeeper.CONNECT_SECONDS = node_streams.SILENCE_SECONDS = nodes._SILENT_SECONDS = lease.RENEW_DEADLINE_SECONDS = seconds
+    lease.DURATION_SECONDS = 1.5 * seconds
+    zookeeper_member.SESSION_SECONDS = 3 * seconds  # a heartbeat is awaited for a third of it
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Operator:
     def metric(self, name: str) -> dict[str, float]:
         """A metric that it serves, by its labels as text; empty while it serves none."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
                 found = re.findall(rf"^{name}(?:\{{(.*)\}})? (\S+)$", answer.read().decode(), re.MULTILINE)
         except (urllib.error.URLError, OSError):
             return {}
