@@ -320,12 +320,40 @@ public final class StatementGuard extends DBManager {
         if (statement == null || statement.getTableSpace() == null) {
             return super.executePlanAsync(plan, context, transaction);
         }
+        if (transaction.transactionId == TransactionContext.AUTOTRANSACTION_ID
+                && statement instanceof SQLPlannedOperationStatement && !isQuery(statement)) {
+            return inItsOwnTransaction(plan, context);
+        }
         if (transaction.transactionId <= 0) {
             TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
             CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
             return isQuery(statement) ? orNotLeader(result, tablespace, "") : result;
         }
         return turns.take(turn(statement.getTableSpace(), transaction), () -> within(plan, context, transaction));
+    }
+
+    /**
+     * Begins the transaction of a change with a query, and rolls it back if that fails. HerdDB begins one as it reads the rows. If it can't
+     * read or change one, or finds none, it leaves that transaction open, and its client does not learn which.
+     */
+    private CompletableFuture<StatementExecutionResult> inItsOwnTransaction(ExecutionPlan plan, StatementEvaluationContext context) {
+        String tablespace = plan.mainStatement.getTableSpace();
+        return outsideOfTransactions(new BeginTransactionStatement(tablespace)).thenComposeAsync(begun -> {
+            TransactionContext own = new TransactionContext(begun.transactionId);
+            return inTurn(plan, context, own).exceptionallyCompose(error -> {
+                TableSpaceManager manager = getTableSpaceManager(tablespace);
+                if (isUnexpected(error) || manager == null) {
+                    return CompletableFuture.failedFuture(error);
+                }
+                endRead(manager.getTransaction(own.transactionId), 0); // a ROLLBACK would wait for what has failed
+                return outsideOfTransactions(new RollbackTransactionStatement(tablespace, own.transactionId))
+                        .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture);
+            });
+        }, getCallbacksExecutor());
+    }
+
+    private CompletableFuture<StatementExecutionResult> outsideOfTransactions(Statement statement) {
+        return executeStatementAsync(statement, StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(), TransactionContext.NO_TRANSACTION);
     }
 
     /** HerdDB's way to check a foreign key and to follow it: a statement within the one that changes a row. */

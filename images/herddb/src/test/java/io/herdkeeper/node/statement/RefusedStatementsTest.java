@@ -337,6 +337,38 @@ class RefusedStatementsTest {
         assertSameRows("read");
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "INSERT INTO %s(k) SELECT -n FROM %s", "INSERT INTO %s(k) SELECT k+1 FROM %s", "UPDATE %s SET n=1 WHERE lower(s)='x'",
+        "UPDATE %s SET n=1 WHERE k IN (SELECT k FROM %s WHERE lower(s)='x')", "UPDATE %s SET n=-n WHERE k IN (SELECT k FROM %s)",
+        "DELETE FROM %s WHERE k IN (SELECT k FROM %s WHERE lower(s)='x')", "SELECT * FROM %s WHERE lower(s)='x' FOR UPDATE"})
+    void aFirstStatementThatFailsLeavesNoTransactionOpen(String statement) throws Exception {
+        String table = app + ".first";
+        execute(0, "CREATE TABLE " + table + " (k int primary key, n int, s string)");
+        execute(0, "INSERT INTO " + table + "(k,n,s) VALUES(0,1,'y')");
+        execute(0, "INSERT INTO " + table + "(k,n) VALUES(1,1)");
+        execute(0, "INSERT INTO " + table + "(k) VALUES(2)");
+        TableSpaceManager before = leader.manager(app);
+        CompletableFuture<?> first = CompletableFuture.runAsync(
+                () -> execute(TransactionContext.AUTOTRANSACTION_ID, statement.replace("%s", table)));
+        ExecutionException refused = assertThrows(ExecutionException.class, () -> first.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        assertInstanceOf(StatementExecutionException.class, refused.getCause());
+        assertTrue(before.getTransactions().isEmpty(), before.getTransactions().toString());
+        assertEquals(before, leader.manager(app), "which has not booted again");
+        assertEquals(3, execute(0, "UPDATE " + table + " SET n=1 WHERE k>=0"));
+        assertSameRows("first");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"INSERT INTO %s(k) SELECT k FROM %s WHERE k=77", "UPDATE %s SET n=1 WHERE k IN (SELECT k FROM %s WHERE k=77)",
+        "DELETE FROM %s WHERE k IN (SELECT k FROM %s WHERE k=77)"})
+    void whoSendsAFirstStatementThatFindsNoRowLearnsItsTransaction(String statement) throws Exception {
+        String table = app + "." + tableOfTen();
+        long begun = Node.execute(leader.server(), TransactionContext.AUTOTRANSACTION_ID, statement.replace("%s", table)).transactionId;
+        CompletableFuture.runAsync(() -> end(begun)).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertTrue(leader.manager(app).getTransactions().isEmpty());
+    }
+
     @Test
     void aTableIsTruncatedThoughHerdDbCanNotReadItsKeysForAnUpdate() throws Exception {
         String table = app + ".keys";
@@ -675,6 +707,10 @@ class RefusedStatementsTest {
             execute(transaction, "DROP TABLE " + app + "." + table);
             end(transaction);
             assertThrows(CompletionException.class, writer::join);
+            Await.until("the tablespace leads, also if an INSERT met the DROP", LIMIT, () -> {
+                TableSpaceManager leading = leader.manager(app);
+                return leading != null && leading.isLeader() && !leading.isFailed() && !leading.isClosed();
+            });
         }
         assertSameRows(tableOfTen());
     }
