@@ -143,8 +143,8 @@ def verdicts_in_force(
 
 
 def _is_of_a_lost_time(verdict: Verdict | None, nodes: Mapping[str, NodeView | Unknown], uuid: str) -> bool:
-    """Whether a replica was found equal in a ledger that the leader has not come to, or nobody while none leads: volumes were put back to
-    older copies. Such a verdict would outweigh all that is found until the log comes there.
+    """Whether a replica was found equal in a ledger that the log has not reached, by its leader or, without one, by its nodes: volumes were
+    put back to older copies. Such a verdict would outweigh all later ones until the log reaches that ledger.
     """
     views = (view for view in nodes.values() if not isinstance(view, Unknown))
     reached = [(copy.role == "leader", copy.lsn) for view in views for copy in view if copy.uuid == uuid and copy.lsn is not None]
