@@ -172,6 +172,7 @@ def test_who_may_create_no_pods_has_no_annotation_bring_an_image_of_his_into_one
 
 
 OTHERS_SECRETS = [
+    ("ZooKeeperCluster", {"security": {"authority": {"secretName": "somebody-s"}}}),
     ("HerdDBCluster", {"bookKeeperRef": {"name": "bk"}, "users": [{"secretName": "somebody-s"}]}),
     ("Checkpoint", {**CHECKPOINT, "destination": STORE}),
     ("Tablespace", {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": STORE}}}),

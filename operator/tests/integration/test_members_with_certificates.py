@@ -233,7 +233,7 @@ def test_other_authorities_take_over_in_three_steps_while_members_serve(members:
     members.wait_until_served()
     before = members.held["operator"]
     for of, authority in members.authorities.items():
-        successor = successor_of(authority, fresh_key(), members.validity)
+        successor = successor_of(authority, "zk", fresh_key(), members.validity)
         members.authorities[of] = replace(authority, following=successor)
     members.roll()
     for _ in range(2):

@@ -20,7 +20,7 @@ from played_stack import PlayedStack
 from stage import Json, Stage, nothing_written
 
 from herdkeeper.certificates.authority import authority_data, read_authority, successor_of
-from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key, make_authority
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.planning.actions import SetAuthority
@@ -149,7 +149,7 @@ def test_an_authority_that_was_restored_amid_a_roll_is_rolled_to_its_end(stack: 
     monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
     secret, now = "zk-zookeeper-authority", datetime.datetime.now(datetime.UTC)
     held = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
-    following = successor_of(held, fresh_key(), Validity(now, AUTHORITY_LIFE))
+    following = successor_of(held, "zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
     backup = replace(held, following=following, everywhere_since=now)
     stack.stage.patch("Secret", secret, {"data": secret_of({}, authority_data(backup))["data"]})
     stack.settle()
@@ -157,6 +157,22 @@ def test_an_authority_that_was_restored_amid_a_roll_is_rolled_to_its_end(stack: 
     assert rolled == replace(held, generation=held.generation + 1, signing=following)
     issuers = {certificate(stack.stage, issued).issuer.rfc4514_string() for issued in ISSUED - {"zk-zookeeper-quorum"}}
     assert issuers == {f"CN=zk clients {rolled.generation}"}
+
+
+def test_an_authority_in_a_secret_of_the_users_takes_over_and_stays(stack: PlayedStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
+    pair = make_authority("company", fresh_key(), Validity(datetime.datetime.now(datetime.UTC), AUTHORITY_LIFE))
+    stack.stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"authority": {"secretName": "company"}}}})
+    stack.settle()
+    assert stack.stage.condition("ZooKeeperCluster", "zk", "AuthoritiesRolled") == ("False", "InvalidSecret")
+    secret = {"metadata": {"name": "company", "namespace": stack.stage.namespace}, "type": "kubernetes.io/tls"}
+    stack.stage.of("Secret").create(body={**secret, "stringData": {"tls.crt": pair.certificate, "tls.key": pair.key}})
+    stack.settle()
+    issuers = {certificate(stack.stage, issued).issuer.rfc4514_string() for issued in ISSUED - {"zk-zookeeper-quorum"}}
+    assert issuers == {"CN=company"}
+    with nothing_written(stack.stage):
+        for kind, name in stack.resources:
+            stack.reconcile(kind, name)
 
 
 def test_a_step_onto_an_authority_that_has_changed_is_refused(stack: PlayedStack) -> None:

@@ -30,6 +30,7 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.time import text_of
 from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
+from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
 from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Ensemble, server_of
@@ -48,10 +49,10 @@ KUBELET_WITHIN = timedelta(minutes=9)
 class Stack:
     """The operator keeps nothing between two looks: each begins with what is in the API server."""
 
-    def __init__(self) -> None:
-        self.cluster: Any = SECURE
+    def __init__(self, declared: Any = SECURE, items: Mapping[tuple[str, str], Json] | None = None) -> None:
+        self.declared = self.cluster = declared
         self.now = datetime.now(UTC)
-        self.items: dict[tuple[str, str], Json] = {}
+        self.items: dict[tuple[str, str], Json] = dict(items or {})
         self.changed: dict[str, datetime] = {}
         self.mounted: dict[str, dict[str, Mapping[str, str]]] = {}
         self.started: dict[str, dict[str, Mapping[str, str]]] = {}
@@ -86,10 +87,11 @@ class Stack:
         return summarize_zookeeper(self.ensemble()).conditions.get(AUTHORITIES_ROLLED)
 
     def ask(self) -> None:
-        self.cluster = with_metadata(SECURE, annotations={names.ROLL_AUTHORITIES_ANNOTATION: "now"}, resource_version="77")
+        self.cluster = with_metadata(self.declared, annotations={names.ROLL_AUTHORITIES_ANNOTATION: "now"}, resource_version="77")
 
     def ensemble(self) -> Ensemble:
-        found = Ensemble(self.cluster, Objects(self.items))
+        given = observe_given_authorities(self.cluster, Objects(self.items), self, self.now)  # type: ignore[arg-type]
+        found = Ensemble(self.cluster, Objects(self.items), given=given)
         everybody = tuple(server_of(SECURE, number, Role.PARTICIPANT, closed=True) for number in range(3))
         return replace(
             found,
@@ -98,7 +100,7 @@ class Stack:
             membership=Membership(0x100000000, everybody),
             password=(self.secret(ObjectKey("demo", NAMED.reconfig_secret)) or {}).get(names.PASSWORD_KEY),
             fresh_password="fresh",
-            security=observe_security(self.cluster, found.objects),
+            security=observe_security(self.cluster, found.objects, given),
             rolls=observe_authority_rolls(found, self, self.now),  # type: ignore[arg-type]
         )
 
@@ -120,7 +122,7 @@ class Stack:
             case AnswerRequest(_, _, version, _, answer):
                 assert version == self.cluster.metadata.resource_version
                 self.answers.append(answer)
-                self.cluster = SECURE
+                self.cluster = self.declared
             case _:
                 raise AssertionError(f"unexpected: {action}")
 
@@ -144,6 +146,8 @@ class Stack:
     def secret(self, key: ObjectKey) -> dict[str, str] | None:
         found = self.items.get(("Secret", key.name))
         return None if found is None else values_of_secret(found)
+
+    recent_secret = secret
 
     def owned(self, _kind: str, _key: ObjectKey, _kinds: Sequence[Any]) -> Objects:
         return Objects(self.items)
@@ -204,6 +208,9 @@ class Stack:
             data = values_of_secret(self.items["Secret", secret])
             found[secret] = [*_names(data["ca.crt"]), x509.load_pem_x509_certificate(data["tls.crt"].encode()).issuer.rfc4514_string()[3:]]
         return found
+
+    def secret_of_bookie(self) -> dict[str, str]:
+        return values_of_secret(self.items["Secret", BOOKKEEPER.names.identity_secret])
 
     def strangers(self) -> list[str]:
         """Pairs of processes of which one would refuse the other's certificate."""

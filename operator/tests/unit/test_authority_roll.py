@@ -368,7 +368,7 @@ def test_each_state_is_read_as_it_was_written(stack: Stack) -> None:
     now = stack.now.replace(microsecond=0)
     first = found_authority("zk", fresh_key(), Validity(now, AUTHORITY_LIFE))
     second = read_authority("zk", {**authority_data(first)})
-    both = replace(second, following=successor_of(first, fresh_key(), Validity(now, AUTHORITY_LIFE)), everywhere_since=now)
+    both = replace(second, following=successor_of(first, "zk", fresh_key(), Validity(now, AUTHORITY_LIFE)), everywhere_since=now)
     states = [first, both]
     while states[-1].is_rolling:
         states.append(next_step(states[-1]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from operators_certificates import ZOOKEEPER, bookkeeper_cluster, herddb_cluster, issued
+from operators_certificates import ZOOKEEPER, bookkeeper_cluster, herddb_cluster, intermediate_authority, issued
 
 from herdkeeper.clients.zookeeper import EnsembleSessions
 from herdkeeper.shared.names import IDENTITY_VARIABLE, ObjectKey
@@ -23,8 +23,18 @@ MEMBER, BOOKIE = ZOOKEEPER.names.host(0), BOOKIES.names.host(0)
 ANSWER_SECONDS, PATIENCE_SECONDS = 60.0, 120.0
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[tuple[Servers, Address]]:
+NAMED = ZOOKEEPER.names
+AUTHORITIES = {
+    "the operator's authorities": {},
+    "intermediate ones that are given": {
+        NAMED.authority_secret: intermediate_authority("company 1"),
+        NAMED.quorum_authority_secret: intermediate_authority("members 1"),
+    },
+}
+
+
+@pytest.fixture(scope="module", params=AUTHORITIES)
+def running(request: pytest.FixtureRequest) -> Iterator[tuple[Servers, Address]]:
     """A member, a bookie and a SQL node. The cluster's names resolve to this machine, for JVMs and for this process."""
     asked = socket.getaddrinfo
 
@@ -38,7 +48,7 @@ def running() -> Iterator[tuple[Servers, Address]]:
         made.java_options += (f"-Djdk.net.hosts.file={hosts}",)
         made.zookeeper_host, made.bookie_host = MEMBER, BOOKIE
         mounted = {}
-        for name, data in issued((BOOKIES, NODES)).items():
+        for name, data in issued((BOOKIES, NODES), given=AUTHORITIES[request.param]).items():
             mounted[name] = MountedSecret(made.folder / "secrets" / name)
             mounted[name].write(data)
         member, bookies, readers, nodes = (

@@ -37,6 +37,18 @@ MOST_PLAINTEXT_USERS = 1000
 _IN_ORDER = "the mode changes from Insecure to Permissive, and then to TLS (docs/security.md, 'Move a stack to certificates'); revert it"
 
 
+class GivenAuthority(Model):
+    """An authority that the operator does not make itself."""
+
+    secret_name: str = Field(
+        min_length=1,
+        max_length=253,
+        description="A Secret of the type kubernetes.io/tls in the same namespace, as cert-manager writes it for a Certificate with "
+        "`isCA: true`: `tls.crt` and `tls.key`, of the curve P-256. It must sign for nobody else. If another one is put there, it takes "
+        "over in three steps, by itself.",
+    )
+
+
 class Security(Model):
     """How the servers of a stack authenticate each other and their clients."""
 
@@ -46,6 +58,16 @@ class Security(Model):
         "issues. Their connections are encrypted, and clients without a certificate are refused. `Insecure`: plain text for every "
         "client that reaches the ports. `Permissive`: both, to move a stack from `Insecure` to `TLS`: servers and jobs come to use "
         "certificates one after the other, and plain text is still accepted. It changes from `Insecure` by `Permissive` to `TLS` only.",
+    )
+    authority: GivenAuthority | None = Field(
+        None,
+        description="The authority that signs the certificates of members, bookies, SQL nodes, jobs and the operator. "
+        "The operator makes one when absent.",
+    )
+    quorum_authority: GivenAuthority | None = Field(
+        None,
+        description="The authority that signs what members show one another. It must have another key than `authority`. The operator makes "
+        "one when absent.",
     )
 
 

@@ -84,9 +84,8 @@ def found_authority(name: str, key: str, validity: Validity) -> Authority:
     return Authority(name, 1, make_authority(f"{name} 1", key, validity))
 
 
-def successor_of(authority: Authority, key: str, validity: Validity) -> KeyPair:
-    """Returns a new authority that may follow this one."""
-    name, _, _ = name_of(authority.signing.certificate).rpartition(" ")
+def successor_of(authority: Authority, name: str, key: str, validity: Validity) -> KeyPair:
+    """Returns a new authority that may follow this one. `name`: of the stack, and what it is for."""
     return make_authority(f"{name} {authority.generation + 1}", key, validity)
 
 

@@ -56,7 +56,11 @@ class Validity:
 
 def fresh_key() -> str:
     """Returns a new private key, in PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    return key_text(ec.generate_private_key(ec.SECP256R1()))
+
+
+def key_text(key: ec.EllipticCurvePrivateKey) -> str:
+    """Returns a key in PEM and PKCS#8."""
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
 
 

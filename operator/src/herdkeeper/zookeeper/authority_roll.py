@@ -14,7 +14,9 @@ from herdkeeper.shared import names
 from herdkeeper.shared.conditions import AUTHORITIES_ROLLED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
+from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import build_authority
+from herdkeeper.zookeeper.issuers import issuers
 from herdkeeper.zookeeper.state import AuthorityRoll, Ensemble
 
 TAKEN_UP_WITHIN = timedelta(minutes=10)
@@ -97,6 +99,7 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
     late = [roll for roll in rolls if roll.authority.former is not None]
+    staying = _staying(ensemble)
     begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
     if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is no authority"
@@ -104,15 +107,29 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
         # the one that signs may be why another is asked for: it stays
         answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; request it again once that has ended"
     elif rolls and len(begin) == len(rolls):
-        answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}"
+        stays = f"; that of the {staying} stays until another one is there" if staying else ""
+        answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}{stays}"
+    elif staying and not rolls:
+        answer = f"refused: the authorities are those of the {staying}: put others there, and they take over"
     else:
         return ()  # once the ensemble is settled
     return (AnswerRequest(cluster.KIND, metadata.name, metadata.resource_version, Request.ROLL_AUTHORITIES, answer),)
 
 
-def authorities_rolled(rolls: Sequence[AuthorityRoll]) -> Mapping[str, Health]:
-    """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed by another one."""
+def _staying(ensemble: Ensemble) -> str:
+    """The Secrets of the user's whose authorities are not to be followed, as a phrase; empty if there are none."""
+    changing = {roll.secret for roll in ensemble.rolls}
+    named = [issuer.given for issuer in issuers(ensemble.cluster) if issuer.given is not None and issuer.secret not in changing]
+    return f"{'Secret' if len(named) == 1 else 'Secrets'} {' and '.join(named)}" if named else ""
+
+
+def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
+    """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed, or is to be followed, by another one."""
+    rolls = ensemble.rolls
+    unusable = [given.why for given in ensemble.given.values() if isinstance(given, Unknown)]
     told = [f"{_step(roll.authority)}; {_wait(rolls)}" for roll in rolls if roll.authority.is_rolling]
+    if unusable:
+        return {AUTHORITIES_ROLLED: Health("False", Reason.INVALID_SECRET, ". ".join(dict.fromkeys((*unusable, *told))))}
     return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
 
 

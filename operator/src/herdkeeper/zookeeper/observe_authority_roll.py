@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from herdkeeper.certificates.authority import successor_of
-from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
+from herdkeeper.certificates.authority import Authority, successor_of
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import readable_authority
 from herdkeeper.clients.kubernetes import SECRETS, KubernetesReader, values_of_secret
 from herdkeeper.shared import names
@@ -13,6 +13,7 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, under_way
 from herdkeeper.zookeeper.authority_roll import begins
+from herdkeeper.zookeeper.issuers import Issuer, issuers
 from herdkeeper.zookeeper.state import AuthorityRoll, Ensemble
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
@@ -21,23 +22,33 @@ _PODS = (("v1", "Pod"),)
 
 def observe_authority_rolls(ensemble: Ensemble, kubernetes: KubernetesReader, now: datetime) -> tuple[AuthorityRoll, ...]:
     """Returns the authorities. An unreadable one is left out: observe_security tells of it."""
-    named, metadata = ensemble.named, ensemble.cluster.metadata
     found: list[AuthorityRoll] = []
     around: OperatorsObjects | None = None
-    for secret in (named.authority_secret, named.quorum_authority_secret):
+    for issuer in issuers(ensemble.cluster):
+        secret = issuer.secret
         document = ensemble.objects.get("Secret", secret)
         authority = None if document is None else readable_authority(secret, values_of_secret(document))
         if document is None or authority is None or isinstance(authority, Unknown):
             continue
         version = str(document["metadata"].get("resourceVersion", ""))
         if not authority.is_rolling:
-            if begins(ensemble.cluster, authority, now):
-                successor = successor_of(authority, fresh_key(), Validity(now, AUTHORITY_LIFE))
+            successor = _successor(ensemble, issuer, authority, now)
+            if successor is not None:
                 found.append(AuthorityRoll(secret, version, authority, now, successor))
             continue
-        around = around or _namespace(metadata.namespace, kubernetes)
+        around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
         found.append(under_way(AuthorityRoll(secret, version, authority, now), around))
     return tuple(found)
+
+
+def _successor(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> KeyPair | None:
+    """Returns who is to follow: what is given, unless it signs already; of the operator's own ones a new one, when it is time."""
+    given = ensemble.given.get(issuer.secret)
+    if given is not None:
+        return None if isinstance(given, Unknown) or given.certificate == authority.signing.certificate else given
+    if issuer.given is not None or not begins(ensemble.cluster, authority, now):
+        return None
+    return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
 
 
 def _namespace(namespace: str, kubernetes: KubernetesReader) -> OperatorsObjects:

@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates import roles
 from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, found_authority
-from herdkeeper.certificates.holders import DueSecrets, Holder, due_secrets
-from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key
+from herdkeeper.certificates.holders import DueSecrets, due_secrets
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import held_by, readable_authority
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT
+from herdkeeper.zookeeper.issuers import Issuer, issuers
 from herdkeeper.zookeeper.state import EnsembleSecurity
 
-
-@dataclass(frozen=True)
-class _Issuer:
-    """An authority: its Secret, its name, and the holders whose certificates it signs."""
-
-    secret: str
-    name: str
-    holders: tuple[Holder, ...]
+NOTHING_GIVEN: Mapping[str, KeyPair | Unknown] = {}
 
 
-def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSecurity:
-    """Returns what the Secrets hold, and what is due."""
+def observe_security(
+    cluster: ZooKeeperCluster, objects: Objects, given: Mapping[str, KeyPair | Unknown] = NOTHING_GIVEN
+) -> EnsembleSecurity:
+    """Returns what the Secrets hold, and what is due. `given` as in observe_given_authorities."""
     named, now = cluster.names, datetime.now(UTC)
     fresh: dict[str, Mapping[str, str]] = {}
     found: list[Authority] = []
     due: list[DueSecrets] = []
     held: dict[str, Mapping[str, str]] = {}
-    for issuer in _issuers(cluster):
+    for issuer in issuers(cluster):
         held |= held_by(issuer.holders, objects)
         document = objects.get("Secret", issuer.secret)
         if document is None:
-            fresh[issuer.secret] = authority_data(found_authority(issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)))
+            founded = _founded(issuer, given.get(issuer.secret), now)
+            if isinstance(founded, Unknown):
+                due.append(DueSecrets(obstacle=founded.why))
+            else:
+                fresh[issuer.secret] = authority_data(founded)
             continue
         authority = readable_authority(issuer.secret, values_of_secret(document))
         if isinstance(authority, Unknown):
@@ -67,12 +65,8 @@ def observe_security(cluster: ZooKeeperCluster, objects: Objects) -> EnsembleSec
     )
 
 
-def _issuers(cluster: ZooKeeperCluster) -> tuple[_Issuer, _Issuer]:
-    """Returns the authority of the client port (servers and their clients), and that of the quorum (members)."""
-    named, name = cluster.names, cluster.metadata.name
-    client_port = Holder(named.clients_secret, Subject("zookeeper"), named.served_hosts)
-    quorum = Holder(named.members_secret, Subject("member"), named.served_hosts)
-    return (
-        _Issuer(named.authority_secret, f"{name} clients", (client_port, Holder(named.operator_secret, roles.OPERATOR))),
-        _Issuer(named.quorum_authority_secret, f"{name} quorum", (quorum,)),
-    )
+def _founded(issuer: Issuer, given: KeyPair | Unknown | None, now: datetime) -> Authority | Unknown:
+    """Returns the first authority: the one that is given, or else one of the operator's."""
+    if given is None:
+        return found_authority(issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
+    return given if isinstance(given, Unknown) else Authority(issuer.secret, 1, given)

@@ -127,7 +127,8 @@ class Ensemble:
     reason. `zxids` has the last applied transactions that were reported. `membership` is the committed one. `password` may change it (None
     without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the stack must not be disrupted now, or None.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready. `security`
-    is None without certificates; `rolls` are the authorities that others follow. `plaintext_users` are who, besides members, can't do
+    is None without certificates; `given` are the authorities that are taken from the user's Secrets or, where one can't be, why, by the
+    operator's Secret that keeps it; `rolls` are the authorities that others follow. `plaintext_users` are who, besides members, can't do
     without plain text, as phrases; they are only looked for while both are accepted.
     """
 
@@ -142,6 +143,7 @@ class Ensemble:
     dependents: Dependents = NO_DEPENDENTS
     machines: Nodes = field(default_factory=dict)
     security: EnsembleSecurity | None = None
+    given: Mapping[str, KeyPair | Unknown] = field(default_factory=dict)
     rolls: tuple[AuthorityRoll, ...] = ()
     plaintext_users: tuple[str, ...] = ()
 

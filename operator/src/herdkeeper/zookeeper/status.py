@@ -34,7 +34,7 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
         health = Health("False", Reason.STARTING, _founding(ensemble))
     meanwhile = f"{len(ready)} of {len(members)} members are Ready. Restarts and membership changes wait."
     lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
-    return Summary(health, fields, {**lost, **_encrypted(ensemble), **authorities_rolled(ensemble.rolls)})
+    return Summary(health, fields, {**lost, **_encrypted(ensemble), **authorities_rolled(ensemble)})
 
 
 def _authority_expires(ensemble: Ensemble) -> str | None:

@@ -1,0 +1,78 @@
+"""Judges whether the pair in a Secret can be a stack's authority: one that cert-manager issues (`isCA: true`), or that a person made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from herdkeeper.certificates.issue import KeyPair, key_text
+from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
+from herdkeeper.shared.time import text_of
+
+_SERVERS_AND_CLIENTS = {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
+
+
+def given_authority(values: Mapping[str, str], now: datetime) -> KeyPair:
+    """Returns the pair in a Secret of the type kubernetes.io/tls, without the certificates of its own issuers.
+
+    Raises ValueError with what is wrong and what to do, to be read after the Secret's name.
+    """
+    missing = [key for key in (CERTIFICATE_KEY, PRIVATE_KEY_KEY) if not values.get(key)]
+    if missing:
+        raise ValueError(f"lacks {' and '.join(missing)}: add it")
+    try:
+        certificate = x509.load_pem_x509_certificate(values[CERTIFICATE_KEY].encode())
+        problem = next(_lacking(certificate, now), None)
+    except ValueError as error:
+        raise ValueError(f"has no readable certificate in {CERTIFICATE_KEY} ({error}): write one in PEM") from error
+    try:
+        key = serialization.load_pem_private_key(values[PRIVATE_KEY_KEY].encode(), None)
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        raise ValueError(f"has no readable key in {PRIVATE_KEY_KEY} ({error}): write one in PEM without a password") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise ValueError(
+            f"has a key in {PRIVATE_KEY_KEY} that is not of the curve P-256: make one (cert-manager: algorithm ECDSA, size 256)"
+        )
+    if certificate.public_key() != key.public_key():
+        raise ValueError(f"has a key in {PRIVATE_KEY_KEY} that is not that of {CERTIFICATE_KEY}: write both of one pair")
+    if problem is not None:
+        raise ValueError(f"has a certificate in {CERTIFICATE_KEY} that {problem}")
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM).decode(), key_text(key))
+
+
+def is_namesake(one: KeyPair, other: KeyPair) -> bool:
+    """Returns whether two authorities have one subject, but different keys. Nothing can trust both: ZooKeeper knows them by subject."""
+    first, second = (x509.load_pem_x509_certificate(each.certificate.encode()) for each in (one, other))
+    return first.subject == second.subject and first.public_key() != second.public_key()
+
+
+def has_same_key(one: KeyPair, other: KeyPair) -> bool:
+    """Returns whether two authorities have one key, so that whoever trusts one trusts what the other signs."""
+    first, second = (x509.load_pem_x509_certificate(each.certificate.encode()).public_key() for each in (one, other))
+    return first == second
+
+
+def _lacking(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
+    """Yields what the certificate of an authority lacks, and what to do. Raises ValueError for damaged extensions."""
+    extensions = {type(each.value): each.value for each in certificate.extensions}
+    constraints, usage = extensions.get(x509.BasicConstraints), extensions.get(x509.KeyUsage)
+    purposes = extensions.get(x509.ExtendedKeyUsage)
+    if not isinstance(constraints, x509.BasicConstraints) or not constraints.ca:
+        yield "is not one of an authority: make one that is (cert-manager: isCA: true)"
+    if isinstance(usage, x509.KeyUsage) and not usage.key_cert_sign:
+        yield "must not sign others: add that usage (cert-manager: usages: [cert sign])"
+    if isinstance(purposes, x509.ExtendedKeyUsage) and not set(purposes) >= _SERVERS_AND_CLIENTS:
+        yield "is not for servers and clients: leave extended usages out, or name both"
+    if x509.NameConstraints in extensions:
+        yield "constrains names, which not all servers check alike: make one without name constraints"
+    if not certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
+        yield "has no common name, which tells it from the next one: set one (cert-manager: commonName)"
+    if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc:
+        begin, end = text_of(certificate.not_valid_before_utc), text_of(certificate.not_valid_after_utc)
+        yield f"is valid from {begin} to {end}, and not now: renew it"

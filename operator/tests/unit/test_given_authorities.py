@@ -1,0 +1,260 @@
+"""A stack whose authorities come from Secrets of its user, such as cert-manager writes for a Certificate with `isCA: true`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from rolled_stack import BOOKIE, BOOKKEEPER, MEMBERS, NAMED, SECURE, Stack
+from situations import with_spec
+
+from herdkeeper.api.zookeeper_cluster import GivenAuthority, Security
+from herdkeeper.certificates.given_authority import given_authority
+from herdkeeper.clients.kubernetes import values_of_secret
+from herdkeeper.planning.actions import Plan
+from herdkeeper.planning.identities import secret_of
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.reason import Reason
+from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN
+from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
+from herdkeeper.zookeeper.observe_security import observe_security
+from herdkeeper.zookeeper.plan import plan_zookeeper
+from herdkeeper.zookeeper.state import Ensemble
+
+NOW = datetime.now(UTC)
+YEARS = timedelta(days=5 * 365)
+MINUTES = TAKEN_UP_WITHIN.total_seconds() / 60
+IDENTITY = BOOKKEEPER.names.identity_secret
+GIVEN = with_spec(
+    SECURE,
+    security=Security(
+        mode="TLS", authority=GivenAuthority(secret_name="company"), quorum_authority=GivenAuthority(secret_name="company-quorum")
+    ),
+)
+ROOT_KEY = ec.generate_private_key(ec.SECP384R1())
+KEY = ec.generate_private_key(ec.SECP256R1())
+IS_AUTHORITY = x509.BasicConstraints(ca=True, path_length=None)
+
+
+def usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(True, False, True, False, False, signs, False, False, False)
+
+
+def intermediate(
+    name: str, *extensions: x509.ExtensionType, key: Any = KEY, begin: datetime = NOW - timedelta(hours=1), life: timedelta = YEARS
+) -> dict[str, str]:
+    """A Secret's values: an authority that another one has signed, with the chain above it, as cert-manager writes it."""
+    above = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "company root")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else [])
+    builder = x509.CertificateBuilder(above, subject, key.public_key(), x509.random_serial_number(), begin, begin + life)
+    for extension in extensions or (IS_AUTHORITY, usage(signs=True)):
+        builder = builder.add_extension(extension, critical=False)
+    certificate = builder.sign(ROOT_KEY, hashes.SHA384()).public_bytes(serialization.Encoding.PEM).decode()
+    root = x509.CertificateBuilder(above, above, ROOT_KEY.public_key(), x509.random_serial_number(), begin, begin + life)
+    text = root.add_extension(IS_AUTHORITY, critical=True).sign(ROOT_KEY, hashes.SHA384()).public_bytes(serialization.Encoding.PEM).decode()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    return {"tls.crt": certificate + text, "tls.key": pem.decode(), "ca.crt": text}
+
+
+def fresh() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def named(name: str, data: Mapping[str, str]) -> dict[tuple[str, str], Any]:
+    return {("Secret", name): secret_of({"name": name, "resourceVersion": "1"}, dict(data))}
+
+
+def work(stack: Stack, looks: int = 12) -> None:
+    """Everybody does what there is to do now; no time passes."""
+    for _ in range(looks):
+        stack.look()
+        stack.look_at_bookies()
+        assert stack.strangers() == []
+
+
+def founded() -> Stack:
+    """A new stack whose authorities were in the Secrets from the beginning."""
+    return Stack(GIVEN, named("company", intermediate("company 1")) | named("company-quorum", intermediate("members 1", key=fresh())))
+
+
+def planned(items: Mapping[tuple[str, str], Any]) -> Plan:
+    """The first plan of an ensemble in a namespace with these Secrets."""
+    held = {name: values_of_secret(document) for (_, name), document in items.items()}
+    kubernetes = SimpleNamespace(recent_secret=lambda key: held.get(key.name))
+    given = observe_given_authorities(GIVEN, Objects(items), kubernetes, NOW)  # type: ignore[arg-type]
+    return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), given)))
+
+
+# which ones can sign
+
+
+def test_what_cert_manager_issues_can_sign_and_its_own_issuers_are_not_trusted() -> None:
+    pair = given_authority(intermediate("company 1"), NOW)
+    assert len(x509.load_pem_x509_certificates(pair.certificate.encode())) == 1
+    assert pair.key.startswith("-----BEGIN PRIVATE KEY-----"), "PKCS#8, whatever the Secret has"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "lacks tls.crt and tls.key"),
+        ({**intermediate("one"), "tls.key": ""}, "lacks tls.key"),
+        ({**intermediate("one"), "tls.crt": "damaged"}, "no readable certificate in tls.crt"),
+        ({**intermediate("one"), "tls.key": "damaged"}, "no readable key in tls.key"),
+        ({**intermediate("one"), "tls.key": intermediate("one", key=fresh())["tls.key"]}, "is not that of tls.crt"),
+        (intermediate("one", key=rsa.generate_private_key(65537, 2048)), "not of the curve P-256"),
+        (intermediate("one", key=ec.generate_private_key(ec.SECP384R1())), "not of the curve P-256"),
+        (intermediate("one", usage(signs=True)), "isCA: true"),
+        (intermediate("one", x509.BasicConstraints(ca=False, path_length=None)), "isCA: true"),
+        (intermediate("one", IS_AUTHORITY, usage(signs=False)), "must not sign others"),
+        (intermediate("one", IS_AUTHORITY, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])), "not for servers and clients"),
+        (intermediate("one", IS_AUTHORITY, x509.NameConstraints([x509.DNSName("example.org")], None)), "constrains names"),
+        (intermediate(""), "no common name"),
+        (intermediate("one", begin=NOW - YEARS, life=YEARS - timedelta(days=1)), "and not now: renew it"),
+        (intermediate("one", begin=NOW + timedelta(days=1)), "and not now: renew it"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_what_can_not_sign_is_told_with_the_key_and_the_remedy(values: Mapping[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        given_authority(values, NOW)
+
+
+def test_a_key_with_a_password_is_told() -> None:
+    locked = KEY.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x"))
+    with pytest.raises(ValueError, match=r"no readable key in tls.key .*without a password"):
+        given_authority({**intermediate("one"), "tls.key": locked.decode()}, NOW)
+
+
+# a new stack
+
+
+def test_a_new_stack_has_its_certificates_of_the_given_authorities() -> None:
+    stack = founded()
+    assert stack.strangers() == []
+    assert stack.authorities()[IDENTITY] == ["company 1", "company 1"]
+    assert stack.authorities()[NAMED.members_secret] == ["members 1", "members 1"]
+    assert stack.rolled() is None
+    assert stack.look().actions == ()
+
+
+@pytest.mark.parametrize("there", [{}, named("company", intermediate("company 1"))])
+def test_nothing_is_made_while_a_given_authority_is_missing(there: dict[tuple[str, str], Any]) -> None:
+    plan = planned(there)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.INVALID_SECRET
+    assert "does not exist: create it, or leave the field out" in plan.wait.message
+
+
+def test_one_key_for_clients_and_members_is_refused_since_every_client_would_be_a_member() -> None:
+    plan = planned(named("company", intermediate("company 1")) | named("company-quorum", intermediate("members 1")))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.message.startswith("the Secrets company and company-quorum have one key, so every client would be a member")
+
+
+# a running one
+
+
+def test_another_authority_in_the_secret_takes_over_in_three_steps() -> None:
+    stack = founded()
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    work(stack)
+    assert stack.events[0] == "company 2 follows company 1: it is created, and every server must trust both"
+    assert stack.authorities()[IDENTITY] == ["company 1", "company 2", "company 1"]
+    for expected in (["company 1", "company 2", "company 2"], ["company 2"] * 2, ["company 2"] * 2):
+        stack.passes(MINUTES + 0.1)
+        work(stack)
+        assert stack.authorities()[IDENTITY] == expected
+    assert stack.authorities()[NAMED.members_secret] == ["members 1"] * 2
+    assert stack.rolled() is None
+    assert stack.look().actions == ()
+
+
+def test_a_renewed_certificate_of_the_same_key_takes_over_and_no_certificate_is_made_anew() -> None:
+    """cert-manager with rotationPolicy Never: ZooKeeper keeps one of the two, and either verifies what both have signed."""
+    stack = founded()
+    before = stack.secret_of_bookie()
+    stack.hold("company", intermediate("company 1", life=2 * YEARS))
+    for _ in range(4):
+        work(stack)
+        stack.passes(MINUTES + 0.1)
+    assert stack.rolled() is None
+    after = stack.secret_of_bookie()
+    assert (before["tls.crt"], before["ca.crt"] == after["ca.crt"]) == (after["tls.crt"], False)
+
+
+def test_a_stack_of_the_operators_authorities_moves_to_given_ones_and_back() -> None:
+    stack = Stack(items=named("company", intermediate("company 1")))
+    stack.declared = stack.cluster = with_spec(SECURE, security=Security(mode="TLS", authority=GivenAuthority(secret_name="company")))
+    for _ in range(4):
+        work(stack)
+        stack.passes(MINUTES + 0.1)
+    assert stack.authorities()[IDENTITY] == ["company 1"] * 2
+    stack.declared = stack.cluster = SECURE
+    work(stack)
+    assert stack.rolled() is None, "the authority stays until its age or a person asks for another one"
+    stack.ask()
+    for _ in range(4):
+        work(stack)
+        stack.passes(MINUTES + 0.1)
+    assert stack.authorities()[IDENTITY] == ["zk clients 3"] * 2
+    assert stack.answers == ["done: zk clients 3 takes over and zk quorum 2 takes over"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (None, "does not exist"),
+        ({"tls.crt": "damaged", "tls.key": "damaged"}, "has no readable certificate in tls.crt"),
+        (intermediate("company 1", key=fresh()), "has another key under the subject of the authority that signs now"),
+    ],
+)
+def test_a_secret_that_can_no_longer_sign_changes_nothing_and_is_told(data: dict[str, str] | None, words: str) -> None:
+    stack = founded()
+    if data is None:
+        del stack.items["Secret", "company"]
+    else:
+        stack.hold("company", data)
+    work(stack)
+    found = stack.rolled()
+    assert found is not None
+    assert (found.status, found.reason) == ("False", Reason.INVALID_SECRET)
+    assert f"the Secret company of spec.security.authority {words}" in found.message
+    assert stack.authorities()[IDENTITY] == ["company 1", "company 1"]
+    assert stack.events == []
+    stack.start(BOOKIE, [IDENTITY], "BookKeeperCluster", "bk")
+    stack.is_ready(MEMBERS[0], "False")
+    assert stack.look().wait is None, "what else the stack needs is still done"
+
+
+def test_age_alone_makes_no_successor_of_a_given_authority() -> None:
+    stack = founded()
+    stack.now += YEARS * 2 / 3 + timedelta(days=1)
+    work(stack, 4)
+    assert [event for event in stack.events if "follows" in event] == []
+
+
+def test_a_request_says_that_given_authorities_are_followed_by_what_their_secrets_get() -> None:
+    stack = founded()
+    stack.ask()
+    work(stack)
+    assert stack.answers == [
+        "refused: the authorities are those of the Secrets company and company-quorum: put others there, and they take over"
+    ]
+
+
+def test_a_request_rolls_the_authority_that_is_the_operators() -> None:
+    declared = with_spec(SECURE, security=Security(mode="TLS", authority=GivenAuthority(secret_name="company")))
+    stack = Stack(declared, named("company", intermediate("company 1")))
+    stack.ask()
+    work(stack)
+    assert stack.answers == ["done: zk quorum 2 takes over; that of the Secret company stays until another one is there"]
