@@ -209,31 +209,42 @@ public final class StatementGuard extends DBManager {
     }
 
     /**
-     * Executes a statement, in a transaction that is begun for it where that is asked for.
+     * Executes a statement, in a transaction that is begun for it where that is asked for. It is rolled back if the statement fails: its client
+     * would not learn which one it is, and its rows would stay locked.
      *
-     * <p>HerdDB would roll such a transaction back after an Error, too, and wait for ever for the statement that met it: nothing tells the
-     * transaction that it has ended (TableSpaceManager.executeStatementAsyncInternal). The log that ends then rolls it back.
+     * <p>HerdDB begins the transaction of a change with a query as it reads the rows, and leaves it open if it can't read or change one, or finds
+     * none. After an Error nothing is rolled back here: HerdDB would wait for ever for the statement that met it, since nothing tells the
+     * transaction that it has ended. The log that ends then rolls it back.
      */
     private CompletableFuture<StatementExecutionResult> execute(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
-        if (transaction.transactionId != TransactionContext.AUTOTRANSACTION_ID || !statement.supportsTransactionAutoCreate()) {
+        boolean begins = statement.supportsTransactionAutoCreate() || statement instanceof SQLPlannedOperationStatement && !isQuery(statement);
+        if (transaction.transactionId != TransactionContext.AUTOTRANSACTION_ID || !begins) {
             return answered(statement, context, transaction);
         }
-        String tablespace = statement.getTableSpace();
         long held = context.getTableSpaceLock();
-        return answered(new BeginTransactionStatement(tablespace), context, TransactionContext.NO_TRANSACTION).thenCompose(begun -> {
-            context.setTableSpaceLock(held); // HerdDB releases its own, and leaves it noted here
-            return answered(statement, context, new TransactionContext(begun.transactionId))
-                    .exceptionallyCompose(error -> isUnexpected(error) ? CompletableFuture.failedFuture(error)
-                            : rolledBack(new RollbackTransactionStatement(tablespace, begun.transactionId), context, held)
-                                    .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture));
-        });
+        // In another thread: this one releases HerdDB's lock of the tablespace only afterwards.
+        return answered(new BeginTransactionStatement(statement.getTableSpace()), context, TransactionContext.NO_TRANSACTION)
+                .thenComposeAsync(begun -> {
+                    context.setTableSpaceLock(held); // HerdDB has noted its own here
+                    TransactionContext own = new TransactionContext(begun.transactionId);
+                    return answered(statement, context, own)
+                            .exceptionallyCompose(error -> rolledBack(own, error, statement.getTableSpace(), context, held));
+                }, getCallbacksExecutor());
     }
 
     private CompletableFuture<StatementExecutionResult> rolledBack(
-            RollbackTransactionStatement rollback, StatementEvaluationContext context, long held) {
+            TransactionContext own, Throwable error, String name, StatementEvaluationContext context, long held) {
+        TableSpaceManager tablespace = getTableSpaceManager(name);
+        if (isUnexpected(error) || tablespace == null) {
+            return CompletableFuture.failedFuture(error);
+        }
+        endRead(tablespace.getTransaction(own.transactionId), 0); // a ROLLBACK would wait for what has failed
         context.setTableSpaceLock(held);
-        return answered(rollback, context, TransactionContext.NO_TRANSACTION);
+        CompletableFuture<StatementExecutionResult> failed = answered(
+                new RollbackTransactionStatement(name, own.transactionId), context, TransactionContext.NO_TRANSACTION)
+                .handle((done, notRolledBack) -> error).thenCompose(CompletableFuture::failedFuture);
+        return orNotLeader(failed, tablespace, "; transaction " + own.transactionId + " is rolled back");
     }
 
     /** Outside of a transaction a statement that fails keeps no lock. It has changed nothing by then, or the log has ended. */
@@ -320,40 +331,12 @@ public final class StatementGuard extends DBManager {
         if (statement == null || statement.getTableSpace() == null) {
             return super.executePlanAsync(plan, context, transaction);
         }
-        if (transaction.transactionId == TransactionContext.AUTOTRANSACTION_ID
-                && statement instanceof SQLPlannedOperationStatement && !isQuery(statement)) {
-            return inItsOwnTransaction(plan, context);
-        }
         if (transaction.transactionId <= 0) {
             TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
             CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
             return isQuery(statement) ? orNotLeader(result, tablespace, "") : result;
         }
         return turns.take(turn(statement.getTableSpace(), transaction), () -> within(plan, context, transaction));
-    }
-
-    /**
-     * Begins the transaction of a change with a query, and rolls it back if that fails. HerdDB begins one as it reads the rows. If it can't
-     * read or change one, or finds none, it leaves that transaction open, and its client does not learn which.
-     */
-    private CompletableFuture<StatementExecutionResult> inItsOwnTransaction(ExecutionPlan plan, StatementEvaluationContext context) {
-        String tablespace = plan.mainStatement.getTableSpace();
-        return outsideOfTransactions(new BeginTransactionStatement(tablespace)).thenComposeAsync(begun -> {
-            TransactionContext own = new TransactionContext(begun.transactionId);
-            return inTurn(plan, context, own).exceptionallyCompose(error -> {
-                TableSpaceManager manager = getTableSpaceManager(tablespace);
-                if (isUnexpected(error) || manager == null) {
-                    return CompletableFuture.failedFuture(error);
-                }
-                endRead(manager.getTransaction(own.transactionId), 0); // a ROLLBACK would wait for what has failed
-                return outsideOfTransactions(new RollbackTransactionStatement(tablespace, own.transactionId))
-                        .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture);
-            });
-        }, getCallbacksExecutor());
-    }
-
-    private CompletableFuture<StatementExecutionResult> outsideOfTransactions(Statement statement) {
-        return executeStatementAsync(statement, StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT(), TransactionContext.NO_TRANSACTION);
     }
 
     /** HerdDB's way to check a foreign key and to follow it: a statement within the one that changes a row. */
