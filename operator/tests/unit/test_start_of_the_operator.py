@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from urllib.error import HTTPError as Refused
 
 import pytest
+from hostile_bytes import hostile
+from hypothesis import HealthCheck, given, settings
 from kubernetes.client import ApiException
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
 from urllib3.exceptions import HTTPError
@@ -17,6 +19,11 @@ from urllib3.exceptions import HTTPError
 from herdkeeper.api import KINDS
 from herdkeeper.process import main
 from herdkeeper.process.health import MOST_CONNECTIONS, HealthServer
+
+_REQUESTS = (
+    b"GET /healthz HTTP/1.0\r\n\r\n",
+    b"GET /readyz?verbose=%41 HTTP/1.1\r\nHost: operator\r\nContent-Length: 3\r\n\r\nabc",
+)
 
 
 class Discovery:
@@ -102,6 +109,21 @@ def test_a_request_without_end_is_given_up(health: tuple[HealthServer, dict[str,
     monkeypatch.setattr("herdkeeper.process.health.CONNECTION_SECONDS", 0.1)
     with begun(health[0]) as connection:
         assert connection.recv(1) == b""
+
+
+@given(sent=hostile(_REQUESTS))
+@settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_client_sends_its_connection_ends_without_a_traceback(
+    health: tuple[HealthServer, dict[str, str | None]], capsys: pytest.CaptureFixture[str], sent: bytes
+) -> None:
+    with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", health[0].port), timeout=120) as connection:
+        connection.sendall(sent)
+        with contextlib.suppress(OSError):  # it has ended already
+            connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+    assert status(health[0], "healthz") == 200
+    assert capsys.readouterr().err == ""
 
 
 def status(server: HealthServer, path: str) -> int:
