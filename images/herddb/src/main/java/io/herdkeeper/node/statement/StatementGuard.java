@@ -321,7 +321,8 @@ public final class StatementGuard extends DBManager {
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
-        return BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction, getCallbacksExecutor());
+        return BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction, getCallbacksExecutor(),
+                error -> rolledBack(transaction, error, plan.mainStatement.getTableSpace(), context, 0));
     }
 
     /** A statement of a transaction waits for those of the same transaction that came before. */

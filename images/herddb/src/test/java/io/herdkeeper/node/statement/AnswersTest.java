@@ -145,6 +145,28 @@ class AnswersTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aBatchThatFailsLeavesOnlyATransactionOpenThatItsClientKnows(boolean isKnown) throws Exception {
+        Node.execute(node.server(), 0, "CREATE TABLE batch (k int primary key)");
+        try (HDBClient client = client(); HDBConnection connection = client.openConnection()) {
+            long transaction = isKnown ? connection.beginTransaction("herd") : TransactionContext.AUTOTRANSACTION_ID;
+            List<List<Object>> batch = List.of(List.of(1), List.of(2), List.of(1), List.of(3));
+            Future<List<DMLResult>> changed = CLIENTS.submit(
+                    () -> connection.executeUpdates("herd", "INSERT INTO batch(k) VALUES(?)", transaction, false, true, batch));
+            ExecutionException told = assertThrows(ExecutionException.class, () -> answer(changed));
+            assertTrue(told.toString().contains("DuplicatePrimaryKeyException"), told.toString());
+            assertEquals(isKnown ? List.of(transaction) : List.of(),
+                    node.manager("herd").getTransactions().stream().map(open -> open.transactionId).toList());
+            if (isKnown) {
+                answer(CLIENTS.submit(() -> end("COMMIT", transaction)));
+            }
+            assertEquals(isKnown ? 2 : 0, update("DELETE FROM batch WHERE k>0"));
+        } finally {
+            Node.execute(node.server(), 0, "DROP TABLE batch");
+        }
+    }
+
     /** A statement that meets a node at which another one leads by now. */
     private static final class AtAnotherNode extends SQLPlannedOperationStatement {
 
