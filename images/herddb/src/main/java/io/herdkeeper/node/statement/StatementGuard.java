@@ -553,11 +553,12 @@ public final class StatementGuard extends DBManager {
     }
 
     /**
-     * HerdDB drops, and alters, a table that an open transaction makes, whoever asks for it. After the ROLLBACK of that transaction a table that
-     * was dropped before is there for nobody, and for everybody once its node has booted from a later checkpoint. HerdDB compares names without
-     * regard to case.
+     * Refuses to drop or alter a table whose transaction is still open.
      *
-     * @param own may have made the table; null if that makes no difference
+     * <p>HerdDB allows it to any session. If that transaction is rolled back after the DROP, the table comes back on each node that boots from a
+     * later local checkpoint, and on no other. Names are compared without regard to case, as by HerdDB.
+     *
+     * @param own the transaction that asks, which may go on with its own table; null where it may not
      */
     private static void refuseUncommitted(TableSpaceManager tablespace, String table, TransactionContext own) {
         for (Table other : tablespace.getAllTablesForPlanner()) {
