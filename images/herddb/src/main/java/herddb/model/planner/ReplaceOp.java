@@ -5,22 +5,17 @@ import herddb.core.AbstractIndexManager;
 import herddb.core.HerdDBInternalException;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
-import herddb.model.Column;
 import herddb.model.DMLStatement;
 import herddb.model.DMLStatementExecutionResult;
-import herddb.model.DataScanner;
-import herddb.model.DataScannerException;
 import herddb.model.DuplicatePrimaryKeyException;
 import herddb.model.GetResult;
 import herddb.model.Predicate;
 import herddb.model.Record;
 import herddb.model.RecordFunction;
-import herddb.model.ScanResult;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.StatementExecutionResult;
 import herddb.model.Table;
-import herddb.model.TableAwareStatement;
 import herddb.model.TableContext;
 import herddb.model.Transaction;
 import herddb.model.TransactionContext;
@@ -35,10 +30,8 @@ import herddb.model.commands.UpdateStatement;
 import herddb.utils.Bytes;
 import herddb.utils.DataAccessor;
 import herddb.utils.IllegalDataAccessException;
-import herddb.utils.Wrapper;
 import io.herdkeeper.node.log.LogFailures;
 import io.herdkeeper.node.log.NodeCommitLog;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -54,11 +47,8 @@ import java.util.function.Supplier;
  *
  * <p>Without a transaction of its client the statement has one of its own, so that no row is lost if the leader ends between the two.
  */
-public final class ReplaceOp implements PlannerOp {
+public final class ReplaceOp extends ChangeOp {
 
-    private final String tablespace;
-    private final String tableName;
-    private final PlannerOp input;
     private final boolean returnValues;
     private final RecordFunction keyFunction;
     private final RecordFunction recordFunction;
@@ -66,9 +56,7 @@ public final class ReplaceOp implements PlannerOp {
     /** As HerdDB's planner makes it. */
     public ReplaceOp(String tablespace, String tableName, PlannerOp input, boolean returnValues, RecordFunction keyFunction,
             RecordFunction recordFunction) {
-        this.tablespace = tablespace;
-        this.tableName = tableName;
-        this.input = input.optimize();
+        super(tablespace, tableName, input);
         this.returnValues = returnValues;
         this.keyFunction = keyFunction;
         this.recordFunction = recordFunction;
@@ -101,23 +89,16 @@ public final class ReplaceOp implements PlannerOp {
     }
 
     @Override
-    public String getTablespace() {
-        return tablespace;
-    }
-
-    @Override
     public CompletableFuture<StatementExecutionResult> executeAsync(TableSpaceManager manager, TransactionContext transaction,
             StatementEvaluationContext context, boolean lockRequired, boolean forWrite) {
         if (transaction.transactionId > 0) {
             return replace(manager, transaction, context, false);
         }
-        boolean commits = transaction.transactionId == TransactionContext.NOTRANSACTION_ID;
         return manager.executeStatementAsync(new BeginTransactionStatement(tablespace), context, TransactionContext.NO_TRANSACTION)
-                .thenCompose(begun -> replace(manager, new TransactionContext(begun.transactionId), context, commits)
+                .thenCompose(begun -> replace(manager, new TransactionContext(begun.transactionId), context, true)
                         .exceptionallyCompose(error -> rolledBack(manager, begun.transactionId, context)
                                 .handle((done, failed) -> error).thenCompose(CompletableFuture::failedFuture)))
-                .thenCompose(changed -> commits ? committed((DMLStatementExecutionResult) changed, manager, context)
-                        : CompletableFuture.completedFuture(changed));
+                .thenCompose(changed -> committed((DMLStatementExecutionResult) changed, manager, context));
     }
 
     /** The client does not learn of the transaction. */
@@ -154,19 +135,11 @@ public final class ReplaceOp implements PlannerOp {
 
     private List<Change> changes(TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         TableManager table = (TableManager) manager.getTableManager(tableName);
-        List<Change> changes = new ArrayList<>();
-        try (DataScanner scanner = ((ScanResult) input.execute(manager, transaction, context, true, true)).dataScanner) {
-            while (scanner.hasNext()) {
-                changes.add(change(scanner.next(), table.getTable(), table.buildTableContext(), context));
-            }
-        } catch (DataScannerException error) {
-            throw new StatementExecutionException(error);
-        }
-        return changes;
+        return rows(manager, transaction, context, row -> change(row, table.getTable(), table.buildTableContext(), context));
     }
 
     private Change change(DataAccessor row, Table table, TableContext tableContext, StatementEvaluationContext context) {
-        Record before = new Record(RecordSerializer.serializeIndexKey(row, table, table.getPrimaryKey()), value(row, table));
+        Record before = new Record(key(row, table), value(row, table));
         return new Change(before, new Record(Bytes.from_array(keyFunction.computeNewValue(before, context, tableContext)),
                 Bytes.from_array(recordFunction.computeNewValue(before, context, tableContext))));
     }
@@ -185,7 +158,7 @@ public final class ReplaceOp implements PlannerOp {
             boolean isTaken = !inserted.add(key) || !deleted.contains(key) && exists(key, manager, transaction, context);
             if (isTaken) {
                 throw new DuplicatePrimaryKeyException(key, "key " + key + ", decoded as "
-                        + RecordSerializer.deserializePrimaryKey(key, manager.getTableManager(tableName).getTable())
+                        + RecordSerializer.deserializePrimaryKey(key, table(manager))
                         + ", already exists in table " + tableName + ": nothing was changed");
             }
         }
@@ -209,7 +182,7 @@ public final class ReplaceOp implements PlannerOp {
      */
     private Map<Bytes, Map<Value, Bytes>> refuseValues(
             List<Change> changes, TableSpaceManager manager, TransactionContext transaction, boolean own) {
-        Table table = manager.getTableManager(tableName).getTable();
+        Table table = table(manager);
         Map<String, AbstractIndexManager> indexes = manager.getIndexesOnTable(tableName);
         Map<Bytes, Map<Value, Bytes>> given = new HashMap<>();
         Map<Value, Bytes> freed = new HashMap<>();
@@ -265,7 +238,7 @@ public final class ReplaceOp implements PlannerOp {
             TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
         CompletableFuture<DMLStatementExecutionResult> last = CompletableFuture.completedFuture(
                 new DMLStatementExecutionResult(transaction.transactionId, 0, null, null));
-        Table table = manager.getTableManager(tableName).getTable();
+        Table table = table(manager);
         for (Change change : manager.collectChildrenTables(table) == null ? List.<Change>of() : changes) {
             // HerdDB refuses it where other rows refer to the row. The DELETE would delete these, or change them.
             DMLStatement same = new UpdateStatement(tablespace, tableName, change.before, new Unchanged(change.before, table));
@@ -280,19 +253,6 @@ public final class ReplaceOp implements PlannerOp {
                             .thenApply(done -> added(before, done)));
         }
         return last.thenApply(done -> done);
-    }
-
-    /** HerdDB answers what it expects. If it throws, it keeps a lock of the table, for which the next checkpoint would wait for ever. */
-    static CompletableFuture<StatementExecutionResult> step(
-            DMLStatement statement, TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context) {
-        try {
-            return manager.executeStatementAsync(statement, context, transaction);
-        } catch (RuntimeException | Error error) {
-            if (!manager.isClosed() && manager.getLog() instanceof NodeCommitLog log) {
-                log.end(error);
-            }
-            throw error;
-        }
     }
 
     /**
@@ -338,24 +298,10 @@ public final class ReplaceOp implements PlannerOp {
     }
 
     private DMLStatementExecutionResult added(DMLStatementExecutionResult before, StatementExecutionResult step) {
-        DMLStatementExecutionResult after = (DMLStatementExecutionResult) step;
-        if (after.getUpdateCount() == 0) {
+        if (((DMLStatementExecutionResult) step).getUpdateCount() == 0) {
             throw new StatementExecutionException("a row of table " + tableName + " was changed or deleted after this statement had read it:"
                     + " its key is not changed; in a transaction, that of other rows may be");
         }
-        return new DMLStatementExecutionResult(
-                after.transactionId, before.getUpdateCount() + after.getUpdateCount(), after.getKey(), after.getNewvalue());
-    }
-
-    @Override
-    public <T> T unwrap(Class<T> type) {
-        return type.isAssignableFrom(TableAwareStatement.class)
-                ? type.cast(new TableAwareStatement(tableName, tablespace) {
-                }) : Wrapper.unwrap(this, type);
-    }
-
-    @Override
-    public Column[] getOutputSchema() {
-        return new Column[0];
+        return sum(before, step);
     }
 }

@@ -44,6 +44,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** UPDATEs of keys, and foreign keys, on a leader. */
@@ -501,18 +502,7 @@ class KeysAndReferencesTest {
         execute(0, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k))");
         TableSpaceManager before = leader.manager("herd");
         long transaction = inTransaction ? Node.begin(leader.server(), "herd") : 0;
-        AtomicInteger rows = new AtomicInteger();
-        Field queries = TableManager.class.getDeclaredField("childForeignKeyQueries");
-        queries.setAccessible(true);
-        queries.set(before.getTableManager(child), new ConcurrentHashMap<String, String>() {
-            @Override
-            public String computeIfAbsent(String key, Function<? super String, ? extends String> query) {
-                if (rows.incrementAndGet() == 2) {
-                    throw new IllegalStateException("nobody expects this");
-                }
-                return super.computeIfAbsent(key, query);
-            }
-        });
+        throwAtTheSecondRow(before, child, "childForeignKeyQueries");
         CompletableFuture<Integer> insert = CompletableFuture.supplyAsync(
                 () -> execute(transaction, "INSERT INTO " + child + "(k,n) VALUES(10,1),(11,1),(12,1)"));
         assertThrows(ExecutionException.class, () -> insert.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
@@ -524,6 +514,47 @@ class KeysAndReferencesTest {
         leader.manager("herd").checkpoint(false, false, false);
         assertEquals(1, execute(0, "INSERT INTO " + child + "(k,n) VALUES(11,1)"));
         assertEquals(inTransaction ? List.of("11=1") : List.of("10=1", "11=1"), rows(child));
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = ';', value = {
+        "childForeignKeyQueries;UPDATE %1$s SET n=1 WHERE k IN (SELECT k FROM %1$s);false;3",
+        "childForeignKeyQueries;UPDATE %1$s SET n=1 WHERE k IN (SELECT k FROM %1$s);true;3",
+        "parentForeignKeyQueries;DELETE FROM %1$s WHERE k IN (SELECT k FROM %1$s);false;2",
+        "parentForeignKeyQueries;DELETE FROM %1$s WHERE k IN (SELECT k FROM %1$s);true;3"})
+    void aChangeAtWhoseSecondRowHerdDbThrowsIsAnsweredAndHoldsUpNothing(String queries, String change, boolean inTransaction, int left)
+            throws Exception {
+        String middle = "t" + tables++;
+        execute(0, "CREATE TABLE " + middle + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table + "(k))");
+        execute(0, "CREATE TABLE t" + tables++ + " (k int primary key, p int, CONSTRAINT f FOREIGN KEY (p) REFERENCES " + middle + "(k))");
+        execute(0, "INSERT INTO " + middle + "(k,n) VALUES(10,1),(11,1),(12,1)");
+        TableSpaceManager before = leader.manager("herd");
+        long transaction = inTransaction ? Node.begin(leader.server(), "herd") : 0;
+        throwAtTheSecondRow(before, middle, queries);
+        CompletableFuture<Integer> changed = CompletableFuture.supplyAsync(() -> execute(transaction, change.formatted(middle)));
+        assertThrows(ExecutionException.class, () -> changed.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        Await.until("the tablespace leads again", LIMIT, () -> {
+            TableSpaceManager again = leader.manager("herd");
+            return again != null && again != before && again.isLeader() && !again.isFailed() && !again.isClosed()
+                    && again.getTransactions().isEmpty();
+        });
+        leader.manager("herd").checkpoint(false, false, false);
+        assertEquals(left, execute(0, change.formatted(middle)));
+    }
+
+    private static void throwAtTheSecondRow(TableSpaceManager tablespace, String table, String name) throws ReflectiveOperationException {
+        AtomicInteger rows = new AtomicInteger();
+        Field queries = TableManager.class.getDeclaredField(name);
+        queries.setAccessible(true);
+        queries.set(tablespace.getTableManager(table), new ConcurrentHashMap<String, String>() {
+            @Override
+            public String computeIfAbsent(String key, Function<? super String, ? extends String> query) {
+                if (rows.incrementAndGet() == 2) {
+                    throw new IllegalStateException("nobody expects this");
+                }
+                return super.computeIfAbsent(key, query);
+            }
+        });
     }
 
     @ParameterizedTest

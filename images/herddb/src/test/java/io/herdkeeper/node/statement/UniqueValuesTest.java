@@ -304,7 +304,9 @@ class UniqueValuesTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"UPDATE %s SET n=100,m=100 WHERE k=1", "DELETE FROM %s WHERE k=1"})
+    @ValueSource(strings = {
+        "UPDATE %1$s SET n=100,m=100 WHERE k=1", "DELETE FROM %1$s WHERE k=1", "DELETE FROM %1$s WHERE k IN (SELECT k FROM %1$s WHERE k<2)",
+        "UPDATE %1$s SET n=CASE WHEN k=1 THEN 100 ELSE n END,m=CASE WHEN k=1 THEN 100 ELSE m END WHERE k IN (SELECT k FROM %1$s WHERE k<2)"})
     void aChangeThatWaitsInVainForAValueKeepsNoLock(String statement) throws Exception {
         makeIndex(0, "n");
         makeIndex(0, "m");
