@@ -79,6 +79,9 @@ public final class GuardedHttpServer implements HttpServer {
 
     private static final String CHALLENGE = "Herdkeeper-Challenge";
     private static final int UNAUTHORIZED = 401;
+    private static final int TOO_LARGE = 413;
+    /** A body is kept before its sender is known. An order's has a few dozen bytes; Vert.x would keep 10 MB for each connection. */
+    private static final long MOST_BODY_BYTES = 16 << 10;
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final Logger LOGGER = LoggerFactory.getLogger(GuardedHttpServer.class);
 
@@ -150,7 +153,13 @@ public final class GuardedHttpServer implements HttpServer {
 
     private Router router() {
         Router router = Router.router(vertx);
-        router.route().handler(BodyHandler.create(false));
+        router.route().handler(BodyHandler.create(false).setBodyLimit(MOST_BODY_BYTES)).failureHandler(failed -> {
+            if (failed.statusCode() == TOO_LARGE) {
+                failed.response().setStatusCode(TOO_LARGE).end(); // Vert.x would log each with its stack
+            } else {
+                failed.next();
+            }
+        });
         AbstractHttpHandlerFactory<Handler<RoutingContext>> handlers = new AbstractHttpHandlerFactory<>(services) {
             @Override
             public Handler<RoutingContext> newHandler(ApiType type) {

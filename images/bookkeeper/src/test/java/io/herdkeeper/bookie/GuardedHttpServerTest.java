@@ -139,6 +139,14 @@ class GuardedHttpServerTest {
     }
 
     @Test
+    void aBodyThatIsTooLargeForAnOrderIsNotKept() throws Exception {
+        HttpRequest.Builder question = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/api/v1/bookie/gc"));
+        HttpRequest order = question.method("PUT", BodyPublishers.ofByteArray(new byte[1 << 20])).build();
+        assertEquals(413, HTTP.send(order, BodyHandlers.ofString()).statusCode());
+        assertEquals(List.of(), REACHED);
+    }
+
+    @Test
     void anEndpointThatIsNotOnTheListIsClosed() throws Exception {
         Set<String> open = Set.of("HEARTBEAT", "METRICS", "BOOKIE_IS_READY", "BOOKIE_STATE", "BOOKIE_STATE_READONLY", "GC");
         for (Field endpoint : HttpRouter.class.getFields()) {
