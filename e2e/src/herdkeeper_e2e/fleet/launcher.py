@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from types import ModuleType
 from typing import Any
 
 from herdkeeper_e2e.fleet.addresses import address_of_host
@@ -34,11 +35,19 @@ def be_patient(seconds: float) -> None:
     from herdkeeper.herddb.state import nodes
     from herdkeeper.process import lease, node_streams
 
-    for module in (http, zookeeper, zookeeper_member):
-        vars(module)["ANSWER_SECONDS"] = seconds
-    zookeeper.CONNECT_SECONDS = node_streams.SILENCE_SECONDS = nodes._SILENT_SECONDS = lease.RENEW_DEADLINE_SECONDS = seconds
-    lease.DURATION_SECONDS = 1.5 * seconds
-    zookeeper_member.SESSION_SECONDS = 3 * seconds  # a heartbeat is awaited for a third of it
+    set_constants(http, ANSWER_SECONDS=seconds)
+    set_constants(zookeeper, ANSWER_SECONDS=seconds, CONNECT_SECONDS=seconds)
+    set_constants(zookeeper_member, ANSWER_SECONDS=seconds, SESSION_SECONDS=3 * seconds)  # a heartbeat is awaited for a third of it
+    set_constants(nodes, _SILENT_SECONDS=seconds)
+    set_constants(node_streams, SILENCE_SECONDS=seconds)
+    set_constants(lease, RENEW_DEADLINE_SECONDS=seconds, DURATION_SECONDS=1.5 * seconds)
+
+
+def set_constants(module: ModuleType, **values: float) -> None:
+    """Give constants of a module other values. Raises AttributeError for one that it lacks: a renamed one would be set in vain."""
+    if missing := values.keys() - vars(module).keys():
+        raise AttributeError(f"{module.__name__} has no {', '.join(sorted(missing))}")
+    vars(module).update(values)
 
 
 if __name__ == "__main__":
