@@ -219,7 +219,6 @@ def test_whatever_stands_there_a_decoder_reads_it_or_refuses_it_as_it_declares(d
 
 
 @every_decoder
-@pytest.mark.timeout(60)
 def test_a_length_of_gigabytes_takes_no_memory(decoder: Decoder) -> None:
     tracemalloc.start()
     try:
@@ -231,7 +230,6 @@ def test_a_length_of_gigabytes_takes_no_memory(decoder: Decoder) -> None:
 
 
 @every_decoder
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("deep", DEEP, ids=lambda deep: deep[:12].decode())
 def test_what_is_nested_without_end_is_refused_soon(decoder: Decoder, deep: bytes) -> None:
     for head in (b"", b"alive ", b"5\n", b"BookieMetadataFormatVersion\t2\n"):

@@ -28,7 +28,7 @@ class PlayedApiServer(BaseHTTPRequestHandler):
     """Answers each word that comes through a forwarded port in capitals. Lists two Tablespaces; refuses all else. `asked` are the paths."""
 
     protocol_version = "HTTP/1.1"
-    timeout = 5  # a test that fails keeps its connection, and the server would never end
+    timeout = 60  # a test that fails keeps its connection, and the server would never end
     asked: list[str]
 
     def do_GET(self) -> None:
@@ -136,8 +136,7 @@ def server(tmp_path: Path) -> Iterator[tuple[Callable[..., ApiServer], list[str]
 
 def test_a_pod_s_port_answers_at_a_port_of_this_machine(server) -> None:
     clients, asked = server
-    with clients().forward("db-herddb-0", 7000) as port, socket.create_connection(("127.0.0.1", port), 10) as connection:
-        connection.settimeout(10)
+    with clients().forward("db-herddb-0", 7000) as port, socket.create_connection(("127.0.0.1", port), 60) as connection:
         for word in (b"select", b"more"):
             connection.sendall(word)
             assert connection.recv(100) == word.upper()
