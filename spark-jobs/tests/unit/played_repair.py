@@ -28,7 +28,7 @@ from herdkeeper_jobs.repair.run import RepairResult, repair
 NAMES = ("b0", "b1", "b2")
 LOCK = "/l/underreplication/locks/urL0000000001"
 KEY = master_key(b"herddb")
-SETTINGS = RepairSettings("herdkeeper-audit run-1", timeout_seconds=2.0, visible_seconds=2.0, poll_seconds=0.01)
+SETTINGS = RepairSettings("herdkeeper-audit run-1", timeout_seconds=120.0, visible_seconds=120.0, poll_seconds=0.01)
 
 
 @dataclass
@@ -116,7 +116,7 @@ def audited(catalog: PlayedCatalog) -> AuditResult:
     def run(tasks: Sequence[AuditTask]) -> pa.Table:
         return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks], HOLDINGS_ARROW)
 
-    return audit(cast("LedgerCatalog", catalog), AuditRequest(), AuditBudget(2, timeout_seconds=2.0), run)
+    return audit(cast("LedgerCatalog", catalog), AuditRequest(), AuditBudget(2, timeout_seconds=120.0), run)
 
 
 def repaired(catalog: PlayedCatalog, findings: Sequence[Finding], settings: RepairSettings = SETTINGS) -> RepairResult:

@@ -17,7 +17,7 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetada
 from herdkeeper_jobs.copies.plan import AuditBudget
 
 OLD, NEW = ("b0", "gone", "b2"), ("b0", "b1", "b2")
-BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
+BUDGET = AuditBudget(cores=2, timeout_seconds=120.0)
 
 
 def moved(*ledgers: LedgerMetadata, now: tuple[LedgerMetadata, ...], bookies: list[PlayedBookie]) -> ReadBack:

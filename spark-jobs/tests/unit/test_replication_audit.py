@@ -28,7 +28,7 @@ from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask
 
 NAMES = ("b0", "b1", "b2")
 Read = VersionedMetadata | UndecodableMetadata
-BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
+BUDGET = AuditBudget(cores=2, timeout_seconds=120.0)
 EVERYTHING = AuditRequest()
 
 
