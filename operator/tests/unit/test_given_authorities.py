@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +19,14 @@ from situations import with_spec
 
 from herdkeeper.api.zookeeper_cluster import GivenAuthority, Security
 from herdkeeper.certificates.given_authority import given_authority
+from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, fresh_key, issue
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
+from herdkeeper.tls.context import load_certificate, mutual_context
+from herdkeeper.tls.identity import Identity
 from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN
 from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
 from herdkeeper.zookeeper.observe_security import observe_security
@@ -133,6 +138,27 @@ def test_a_key_with_a_password_is_told() -> None:
         given_authority({**intermediate("one"), "tls.key": locked.decode()}, NOW)
 
 
+def shake_hands(pair: KeyPair) -> None:
+    """A client and a server with certificates of an authority, which both trust."""
+    issued = issue(pair, Subject("zookeeper"), ["zk.demo"], fresh_key(), Validity(NOW, CERTIFICATE_LIFE))
+    client = mutual_context(Identity(issued.certificate, issued.key, pair.certificate))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_certificate(server, issued.certificate, issued.key)
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (client.wrap_bio(one, other, server_hostname="zk.demo"), server.wrap_bio(other, one, server_side=True))
+    for end in ends * 2:
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    assert ends[0].version() is not None
+
+
+@pytest.mark.parametrize("identifier", [None, b"not of SHA-1", b""])
+def test_whoever_trusts_an_authority_accepts_its_certificates_however_it_names_its_key(identifier: bytes | None) -> None:
+    """As Go has done since 1.25, and so cert-manager: of SHA-256."""
+    named_so = () if identifier is None else (x509.SubjectKeyIdentifier(identifier),)
+    shake_hands(given_authority(intermediate("one", IS_AUTHORITY, usage(signs=True), *named_so), NOW))
+
+
 # a new stack
 
 
@@ -215,7 +241,12 @@ def test_a_stack_of_the_operators_authorities_moves_to_given_ones_and_back() -> 
     [
         (None, "does not exist"),
         ({"tls.crt": "damaged", "tls.key": "damaged"}, "has no readable certificate in tls.crt"),
-        (intermediate("company 1", key=fresh()), "has another key under the subject of the authority that signs now"),
+        (
+            intermediate("company 1", IS_AUTHORITY, usage(signs=True), x509.SubjectKeyIdentifier(b"of SHA-256")),
+            "has another key, or identifier of it, under the subject of the authority that signs now",
+        ),
+        (intermediate("Company  1", key=fresh()), "has another key, or identifier of it, under the subject"),
+        (intermediate("company 1", key=fresh()), "has another key, or identifier of it, under the subject of the authority that signs now"),
     ],
 )
 def test_a_secret_that_can_no_longer_sign_changes_nothing_and_is_told(data: dict[str, str] | None, words: str) -> None:

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, make_authority
+from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, make_authority, named_key
 from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
@@ -125,12 +125,15 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
 
 
 def is_signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
-    """Returns whether a certificate names this signer and has its signature."""
+    """Returns whether a certificate names this signer, and its key as the signer does, and has its signature."""
     try:
         certificate.verify_directly_issued_by(signer)
+        named = certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
+    except x509.ExtensionNotFound:
+        return True
     except (InvalidSignature, TypeError, ValueError):  # by key, by kind of key, or by name
         return False
-    return True
+    return named is None or named_key(signer) in (None, named)
 
 
 def renewal_time(certificate: str) -> datetime:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from herdkeeper.certificates.issue import KeyPair, key_text
+from herdkeeper.certificates.issue import KeyPair, key_text, named_key
 from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
 from herdkeeper.shared.time import text_of
 
@@ -47,15 +47,24 @@ def given_authority(values: Mapping[str, str], now: datetime) -> KeyPair:
 
 
 def is_namesake(one: KeyPair, other: KeyPair) -> bool:
-    """Returns whether two authorities have one subject, but different keys. Nothing can trust both: ZooKeeper knows them by subject."""
+    """Returns whether two authorities have one subject, but not one key under one identifier. No member can trust both: ZooKeeper knows
+    them by subject, in whatever case.
+    """
     first, second = (x509.load_pem_x509_certificate(each.certificate.encode()) for each in (one, other))
-    return first.subject == second.subject and first.public_key() != second.public_key()
+    # The key identifier too: a certificate that has the one is refused by whoever knows only the other.
+    same_key = first.public_key() == second.public_key() and named_key(first) == named_key(second)
+    return _folded(first.subject) == _folded(second.subject) and not same_key
 
 
 def has_same_key(one: KeyPair, other: KeyPair) -> bool:
     """Returns whether two authorities have one key, so that whoever trusts one trusts what the other signs."""
     first, second = (x509.load_pem_x509_certificate(each.certificate.encode()).public_key() for each in (one, other))
     return first == second
+
+
+def _folded(subject: x509.Name) -> str:
+    """A subject as names of entries in Java's key stores, and OpenSSL, compare it."""
+    return " ".join(subject.rfc4514_string().casefold().split())
 
 
 def _lacking(certificate: x509.Certificate, now: datetime) -> Iterator[str]:

@@ -87,13 +87,26 @@ def issue(authority: KeyPair, subject: Subject, hosts: Sequence[str], key: str, 
     builder = builder.add_extension(
         x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
     )
-    builder = builder.add_extension(
-        x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),  # type: ignore[arg-type]  # of ours, a curve's
-        critical=False,
-    )
+    builder = builder.add_extension(_identifier_of(signer), critical=False)
     if hosts:
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False)
     return KeyPair(_signed(builder, _loaded(authority.key)), key)
+
+
+def named_key(certificate: x509.Certificate) -> bytes | None:
+    """Returns the identifier that an authority's certificate gives its own key. None if it has none."""
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _identifier_of(signer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    """OpenSSL and Java refuse one that differs from the signer's own, and not everybody makes that of SHA-1 (Go 1.25 does not)."""
+    own = named_key(signer)
+    if own is None:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())  # type: ignore[arg-type]  # of a curve
+    return x509.AuthorityKeyIdentifier(own, None, None)
 
 
 def is_pair(certificate: str, key: str) -> bool:

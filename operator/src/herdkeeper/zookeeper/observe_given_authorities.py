@@ -47,6 +47,6 @@ def _distinguishable(issuer: Issuer, pair: KeyPair | Unknown, objects: Objects) 
     if isinstance(pair, Unknown) or authority is None or isinstance(authority, Unknown) or not is_namesake(pair, authority.signing):
         return pair
     return Unknown(
-        f"the Secret {issuer.given} of {issuer.field} has another key under the subject of the authority that signs now, and ZooKeeper "
+        f"the Secret {issuer.given} of {issuer.field} has another key, or identifier of it, under the subject of the authority that signs now, and ZooKeeper "
         "can't trust both: give it another common name (cert-manager: a second Certificate, with another commonName and secretName)"
     )
