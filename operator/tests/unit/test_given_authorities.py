@@ -23,6 +23,7 @@ from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Va
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.identities import secret_of
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.tls.context import load_certificate, mutual_context
@@ -44,6 +45,7 @@ GIVEN = with_spec(
     ),
 )
 ROOT_KEY = ec.generate_private_key(ec.SECP384R1())
+ROOT_KEY_OF_QUORUM = ec.generate_private_key(ec.SECP256R1())
 KEY = ec.generate_private_key(ec.SECP256R1())
 IS_AUTHORITY = x509.BasicConstraints(ca=True, path_length=None)
 
@@ -184,7 +186,24 @@ def test_one_key_for_clients_and_members_is_refused_since_every_client_would_be_
     plan = planned(named("company", intermediate("company 1")) | named("company-quorum", intermediate("members 1")))
     assert plan.actions == ()
     assert plan.wait is not None
-    assert plan.wait.message.startswith("the Secrets company and company-quorum have one key, so every client would be a member")
+    assert plan.wait.message.startswith(
+        "the Secret company of spec.security.authority and the Secret company-quorum have one key, or one has signed the other, so every "
+        "client could be a member"
+    )
+
+
+def test_an_authority_that_the_quorums_has_signed_is_refused_since_every_client_could_be_a_member() -> None:
+    """A client could show the certificate of its authority besides its own."""
+    root, key = intermediate("root", key=ROOT_KEY_OF_QUORUM), fresh()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "company 1")])
+    builder = x509.CertificateBuilder(name, subject, key.public_key(), 7, NOW - timedelta(hours=1), NOW + YEARS)
+    signed = builder.add_extension(IS_AUTHORITY, critical=True).sign(ROOT_KEY_OF_QUORUM, hashes.SHA256())
+    below = {**intermediate("any", key=key), "tls.crt": signed.public_bytes(serialization.Encoding.PEM).decode()}
+    plan = planned(named("company", below) | named("company-quorum", root))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert "or one has signed the other" in plan.wait.message
 
 
 # a running one
@@ -234,6 +253,35 @@ def test_a_stack_of_the_operators_authorities_moves_to_given_ones_and_back() -> 
         stack.passes(MINUTES + 0.1)
     assert stack.authorities()[IDENTITY] == ["zk clients 3"] * 2
     assert stack.answers == ["done: zk clients 3 takes over and zk quorum 2 takes over"]
+
+
+def test_two_authorities_never_change_places_since_every_client_would_be_a_member_meanwhile() -> None:
+    stack = founded()
+    before = {name: stack.secret(ObjectKey("demo", name)) or {} for name in ("company", "company-quorum")}
+    stack.hold("company", before["company-quorum"])
+    stack.hold("company-quorum", before["company"])
+    work(stack)
+    assert stack.events == []
+    found = stack.rolled()
+    assert found is not None
+    assert found.message.count("so every client could be a member") == 2
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_the_authority_of_members_never_becomes_that_of_clients_while_anything_trusts_it(steps: int) -> None:
+    """Neither when no field names it any more, nor while another one follows it."""
+    stack = founded()
+    members = stack.secret(ObjectKey("demo", "company-quorum")) or {}
+    if steps:
+        stack.hold("company-quorum", intermediate("members 2", key=fresh()))
+    for _ in range(steps):
+        work(stack)
+        stack.passes(MINUTES + 0.1)
+    stack.hold("company", members)
+    stack.declared = stack.cluster = with_spec(SECURE, security=Security(mode="TLS", authority=GIVEN.spec.security.authority))
+    found = stack.rolled()
+    assert found is not None
+    assert f"and the Secret {NAMED.quorum_authority_secret} have one key" in found.message
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from herdkeeper.certificates.authority import is_signed
 from herdkeeper.certificates.issue import KeyPair, key_text, named_key
 from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
 from herdkeeper.shared.time import text_of
@@ -56,10 +57,13 @@ def is_namesake(one: KeyPair, other: KeyPair) -> bool:
     return _folded(first.subject) == _folded(second.subject) and not same_key
 
 
-def has_same_key(one: KeyPair, other: KeyPair) -> bool:
-    """Returns whether two authorities have one key, so that whoever trusts one trusts what the other signs."""
-    first, second = (x509.load_pem_x509_certificate(each.certificate.encode()).public_key() for each in (one, other))
-    return first == second
+def count_as_one(certificates: str, others: str) -> bool:
+    """Returns whether one who trusts the first authorities may accept what the second ones sign, or the other way round: two have one key,
+    or one has signed the other. Each is one certificate or several, in PEM.
+    """
+    first, second = (x509.load_pem_x509_certificates(each.encode()) for each in (certificates, others))
+    pairs = [(one, other) for one in first for other in second]
+    return any(one.public_key() == other.public_key() or is_signed(one, other) or is_signed(other, one) for one, other in pairs)
 
 
 def _folded(subject: x509.Name) -> str:

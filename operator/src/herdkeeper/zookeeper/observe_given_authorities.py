@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.given_authority import given_authority, has_same_key, is_namesake
+from herdkeeper.certificates.authority import Authority
+from herdkeeper.certificates.given_authority import count_as_one, given_authority, is_namesake
 from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.clients.identities import readable_authority
 from herdkeeper.clients.kubernetes import KubernetesReader, values_of_secret
@@ -20,14 +21,24 @@ def observe_given_authorities(
     cluster: ZooKeeperCluster, objects: Objects, kubernetes: KubernetesReader, now: datetime
 ) -> Mapping[str, KeyPair | Unknown]:
     """Returns each pair or, if it can't be an authority, why; by the operator's Secret that keeps it."""
-    asked = [issuer for issuer in issuers(cluster) if issuer.given is not None]
-    found = {issuer.secret: _judged(issuer, cluster.metadata.namespace, kubernetes, now) for issuer in asked}
-    pairs = [pair for pair in found.values() if isinstance(pair, KeyPair)]
-    if len(pairs) > 1 and has_same_key(*pairs):
-        # whoever has a certificate of the quorum's authority is a member
-        why = f"the Secrets {' and '.join(str(issuer.given) for issuer in asked)} have one key, so every client would be a member: make two"
-        return dict.fromkeys(found, Unknown(why))
-    return {issuer.secret: _distinguishable(issuer, found[issuer.secret], objects) for issuer in asked}
+    clients, quorum = issuers(cluster)
+    found = {
+        issuer.secret: _judged(issuer, cluster.metadata.namespace, kubernetes, now)
+        for issuer in (clients, quorum)
+        if issuer.given is not None
+    }
+    present = {issuer.secret: _present(issuer, objects) for issuer in (clients, quorum)}
+    return {
+        issuer.secret: _apart(issuer, other, found, present)
+        for issuer, other in ((clients, quorum), (quorum, clients))
+        if issuer.given is not None
+    }
+
+
+def _present(issuer: Issuer, objects: Objects) -> Authority | None:
+    document = objects.get("Secret", issuer.secret)
+    authority = None if document is None else readable_authority(issuer.secret, values_of_secret(document))
+    return None if isinstance(authority, Unknown) else authority
 
 
 def _judged(issuer: Issuer, namespace: str, kubernetes: KubernetesReader, now: datetime) -> KeyPair | Unknown:
@@ -40,13 +51,28 @@ def _judged(issuer: Issuer, namespace: str, kubernetes: KubernetesReader, now: d
         return Unknown(f"the Secret {issuer.given} of {issuer.field} {error}")
 
 
-def _distinguishable(issuer: Issuer, pair: KeyPair | Unknown, objects: Objects) -> KeyPair | Unknown:
-    """Returns the pair, unless processes can't tell it from the authority that signs now."""
-    document = objects.get("Secret", issuer.secret)
-    authority = None if document is None else readable_authority(issuer.secret, values_of_secret(document))
-    if isinstance(pair, Unknown) or authority is None or isinstance(authority, Unknown) or not is_namesake(pair, authority.signing):
+def _apart(
+    issuer: Issuer, other: Issuer, found: Mapping[str, KeyPair | Unknown], present: Mapping[str, Authority | None]
+) -> KeyPair | Unknown:
+    """Returns the pair, unless processes can't tell it from the authority that signs now, or its certificates from those of the other."""
+    pair, own, others, given = found[issuer.secret], present[issuer.secret], present[other.secret], found.get(other.secret)
+    if isinstance(pair, Unknown):
         return pair
-    return Unknown(
-        f"the Secret {issuer.given} of {issuer.field} has another key, or identifier of it, under the subject of the authority that signs now, and ZooKeeper "
-        "can't trust both: give it another common name (cert-manager: a second Certificate, with another commonName and secretName)"
-    )
+    if own is not None and is_namesake(pair, own.signing):
+        return Unknown(
+            f"the Secret {issuer.given} of {issuer.field} has another key, or identifier of it, under the subject of the authority that "
+            "signs now, and ZooKeeper can't trust both: give it another common name (cert-manager: a second Certificate, with another "
+            "commonName and secretName)"
+        )
+    there = {
+        other.secret: "" if others is None else f"{others.trusted}{others.distrusted or ''}",
+        str(other.given): given.certificate if isinstance(given, KeyPair) else "",
+    }
+    for secret, certificates in there.items():
+        if certificates and count_as_one(pair.certificate, certificates):
+            # whoever has a certificate of the quorum's authority is a member
+            return Unknown(
+                f"the Secret {issuer.given} of {issuer.field} and the Secret {secret} have one key, or one has signed the other, so every "
+                "client could be a member: make an authority with a key and an issuer of its own"
+            )
+    return pair
