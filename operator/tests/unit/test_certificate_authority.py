@@ -18,7 +18,7 @@ from herdkeeper.certificates.authority import (
     renewal_time,
     why_renew,
 )
-from herdkeeper.certificates.holders import Holder, due_changes
+from herdkeeper.certificates.holders import Holder, due_changes, due_secrets
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, fresh_key, is_pair, issue
 from herdkeeper.certificates.settings import member_lines
 from herdkeeper.codecs.authorities import client_context
@@ -101,6 +101,14 @@ def test_a_certificate_is_made_anew_for_each_reason_and_for_none_else() -> None:
     assert why_renew(held, other, BOOKIE, hosts, NOW) is Renewal.AUTHORITY
     assert why_renew(held, authority, BOOKIE, frozenset(), NOW) is Renewal.HOSTS
     assert why_renew(held, authority, Subject("bookie.log"), hosts, NOW) is Renewal.SUBJECT
+
+
+@pytest.mark.parametrize("before_the_end", [timedelta(days=40), timedelta(minutes=20), timedelta(0), timedelta(hours=-2)])
+def test_a_certificate_that_ends_with_its_authority_is_not_made_anew_again_and_again(before_the_end: timedelta) -> None:
+    authority, holder = founded(YEAR / 2), Holder("a-secret", BOOKIE, frozenset(HOSTS))
+    (made,) = due_changes([holder], {}, authority, fresh_key, at(NOW))
+    due = due_secrets([holder], {holder.secret: made.data}, authority, fresh_key, at(NOW + YEAR / 2 - before_the_end))
+    assert (due.changes, due.next_seconds) == ((), None)
 
 
 def test_two_thirds_of_its_life_are_counted_from_when_it_is_valid() -> None:

@@ -121,7 +121,14 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
         return Renewal.SUBJECT
     if _hosts(certificate) != hosts:
         return Renewal.HOSTS
-    return Renewal.AGE if now >= renewal_time(held) else None
+    # another one that ends with the authority, too, would be due again at once, and each restarts members
+    return Renewal.AGE if now >= renewal_time(held) and not ends_with(held, authority) else None
+
+
+def ends_with(held: str, authority: Authority) -> bool:
+    """Returns whether a certificate ends with its authority, so that the authority can sign none that ends later."""
+    end: datetime = x509.load_pem_x509_certificate(held.encode()).not_valid_after_utc
+    return end >= expiry_of(authority)
 
 
 def is_signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
-from herdkeeper.certificates.authority import Authority, is_signed, renewal_time, why_renew
+from herdkeeper.certificates.authority import Authority, ends_with, is_signed, renewal_time, why_renew
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
@@ -34,7 +34,7 @@ class Change:
 @dataclass(frozen=True)
 class DueSecrets:
     """The Secrets of a resource to write, why one can't be written (None: nothing), and in how many seconds the next certificate is due
-    (None: it has none).
+    (None: none is).
     """
 
     changes: tuple[Change, ...] = ()
@@ -52,8 +52,8 @@ def due_secrets(
     changes = due_changes(holders, held, authority, fresh_key, validity)
     written = {change.holder.secret: change.data for change in changes}
     certificates = [(written.get(holder.secret) or held[holder.secret])[names.CERTIFICATE_KEY] for holder in holders]
-    seconds = ((renewal_time(certificate) - validity.now).total_seconds() for certificate in certificates)
-    return DueSecrets(changes, next_seconds=max(0.0, min(seconds)))
+    seconds = [(renewal_time(each) - validity.now).total_seconds() for each in certificates if not ends_with(each, authority)]
+    return DueSecrets(changes, next_seconds=max(0.0, min(seconds)) if seconds else None)
 
 
 def due_changes(
