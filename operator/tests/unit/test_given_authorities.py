@@ -49,20 +49,27 @@ ROOT_KEY_OF_QUORUM = ec.generate_private_key(ec.SECP256R1())
 KEY = ec.generate_private_key(ec.SECP256R1())
 IS_AUTHORITY = x509.BasicConstraints(ca=True, path_length=None)
 
+UNKNOWN = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"\x05\x00")
+
 
 def usage(*, signs: bool) -> x509.KeyUsage:
     return x509.KeyUsage(True, False, True, False, False, signs, False, False, False)
 
 
 def intermediate(
-    name: str, *extensions: x509.ExtensionType, key: Any = KEY, begin: datetime = NOW - timedelta(hours=1), life: timedelta = YEARS
+    name: str,
+    *extensions: x509.ExtensionType,
+    key: Any = KEY,
+    begin: datetime = NOW - timedelta(hours=1),
+    life: timedelta = YEARS,
+    critical: bool = False,
 ) -> dict[str, str]:
     """A Secret's values: an authority that another one has signed, with the chain above it, as cert-manager writes it."""
     above = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "company root")])
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else [])
     builder = x509.CertificateBuilder(above, subject, key.public_key(), x509.random_serial_number(), begin, begin + life)
     for extension in extensions or (IS_AUTHORITY, usage(signs=True)):
-        builder = builder.add_extension(extension, critical=False)
+        builder = builder.add_extension(extension, critical)
     certificate = builder.sign(ROOT_KEY, hashes.SHA384()).public_bytes(serialization.Encoding.PEM).decode()
     root = x509.CertificateBuilder(above, above, ROOT_KEY.public_key(), x509.random_serial_number(), begin, begin + life)
     text = root.add_extension(IS_AUTHORITY, critical=True).sign(ROOT_KEY, hashes.SHA384()).public_bytes(serialization.Encoding.PEM).decode()
@@ -124,8 +131,10 @@ def test_what_cert_manager_issues_can_sign_and_its_own_issuers_are_not_trusted()
         (intermediate("one", IS_AUTHORITY, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])), "not for servers and clients"),
         (intermediate("one", IS_AUTHORITY, x509.NameConstraints([x509.DNSName("example.org")], None)), "constrains names"),
         (intermediate(""), "no common name"),
-        (intermediate("one", begin=NOW - YEARS, life=YEARS - timedelta(days=1)), "and not now: renew it"),
-        (intermediate("one", begin=NOW + timedelta(days=1)), "and not now: renew it"),
+        (intermediate("one", IS_AUTHORITY, UNKNOWN, critical=True), r"critical extensions that not all servers check \(1.2.3.4\)"),
+        (intermediate("one", begin=NOW - YEARS, life=YEARS - timedelta(days=1)), "and must be valid now and for another day: renew it"),
+        (intermediate("one", begin=NOW - YEARS, life=YEARS + timedelta(hours=23)), "and must be valid now and for another day: renew it"),
+        (intermediate("one", begin=NOW + timedelta(days=1)), "and must be valid now and for another day: renew it"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
