@@ -276,6 +276,15 @@ def test_two_authorities_never_change_places_since_every_client_would_be_a_membe
     assert found.message.count("so every client could be a member") == 2
 
 
+def test_an_authority_of_the_operator_does_not_take_the_name_of_a_given_one() -> None:
+    """As that of an earlier stack may have: ZooKeeper keeps one of two with the same subject."""
+    stack = Stack(GIVEN, named("company", intermediate("zk clients 2")) | named("company-quorum", intermediate("members 1", key=fresh())))
+    stack.declared = stack.cluster = SECURE
+    stack.ask()
+    work(stack)
+    assert stack.authorities()[IDENTITY] == ["zk clients 2", "zk clients 2 again", "zk clients 2"]
+
+
 @pytest.mark.parametrize("steps", range(4))
 def test_the_authority_of_members_never_becomes_that_of_clients_while_anything_trusts_it(steps: int) -> None:
     """Neither when no field names it any more, nor while another one follows it."""

@@ -86,7 +86,9 @@ def found_authority(name: str, key: str, validity: Validity) -> Authority:
 
 def successor_of(authority: Authority, name: str, key: str, validity: Validity) -> KeyPair:
     """Returns a new authority that may follow this one. `name`: of the stack, and what it is for."""
-    return make_authority(f"{name} {authority.generation + 1}", key, validity)
+    made = f"{name} {authority.generation + 1}"
+    # One of a user's may have that name already.
+    return make_authority(f"{made} again" if made == name_of(authority.signing.certificate) else made, key, validity)
 
 
 def name_of(certificate: str) -> str:
