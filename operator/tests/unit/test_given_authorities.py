@@ -101,7 +101,7 @@ def founded() -> Stack:
 def planned(items: Mapping[tuple[str, str], Any]) -> Plan:
     """The first plan of an ensemble in a namespace with these Secrets."""
     held = {name: values_of_secret(document) for (_, name), document in items.items()}
-    kubernetes = SimpleNamespace(recent_secret=lambda key: held.get(key.name))
+    kubernetes = SimpleNamespace(recent_secret=lambda key: held.get(key.name), secret=lambda key: held.get(key.name))
     given = observe_given_authorities(GIVEN, Objects(items), kubernetes, NOW)  # type: ignore[arg-type]
     return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), given)))
 
@@ -274,6 +274,17 @@ def test_two_authorities_never_change_places_since_every_client_would_be_a_membe
     found = stack.rolled()
     assert found is not None
     assert found.message.count("so every client could be a member") == 2
+
+
+def test_what_a_secret_had_minutes_ago_never_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = founded()
+    wrong = intermediate("a mistake", key=fresh())
+    monkeypatch.setattr(stack, "recent_secret", lambda key: wrong if key.name == "company" else stack.secret(key))
+    work(stack)
+    assert stack.events == []
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    work(stack)
+    assert stack.events[0].startswith("company 2 follows company 1")
 
 
 def test_an_authority_of_the_operator_does_not_take_the_name_of_a_given_one() -> None:

@@ -22,12 +22,12 @@ def observe_given_authorities(
 ) -> Mapping[str, KeyPair | Unknown]:
     """Returns each pair or, if it can't be an authority, why; by the operator's Secret that keeps it."""
     clients, quorum = issuers(cluster)
+    present = {issuer.secret: _present(issuer, objects) for issuer in (clients, quorum)}
     found = {
-        issuer.secret: _judged(issuer, cluster.metadata.namespace, kubernetes, now)
+        issuer.secret: _read(issuer, present[issuer.secret], cluster.metadata.namespace, kubernetes, now)
         for issuer in (clients, quorum)
         if issuer.given is not None
     }
-    present = {issuer.secret: _present(issuer, objects) for issuer in (clients, quorum)}
     return {
         issuer.secret: _apart(issuer, other, found, present)
         for issuer, other in ((clients, quorum), (quorum, clients))
@@ -41,8 +41,16 @@ def _present(issuer: Issuer, objects: Objects) -> Authority | None:
     return None if isinstance(authority, Unknown) else authority
 
 
-def _judged(issuer: Issuer, namespace: str, kubernetes: KubernetesReader, now: datetime) -> KeyPair | Unknown:
-    values = kubernetes.recent_secret(ObjectKey(namespace, str(issuer.given)))
+def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes: KubernetesReader, now: datetime) -> KeyPair | Unknown:
+    key = ObjectKey(namespace, str(issuer.given))
+    pair = _judged(issuer, kubernetes.recent_secret(key), now)
+    if present is not None and isinstance(pair, KeyPair) and pair.certificate == present.signing.certificate:
+        return pair
+    # It may begin to sign, which is not taken back: what the Secret had minutes ago must not.
+    return _judged(issuer, kubernetes.secret(key), now)
+
+
+def _judged(issuer: Issuer, values: Mapping[str, str] | None, now: datetime) -> KeyPair | Unknown:
     if values is None:
         return Unknown(f"the Secret {issuer.given} of {issuer.field} does not exist: create it, or leave the field out")
     try:
