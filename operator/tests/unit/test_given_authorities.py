@@ -356,7 +356,7 @@ def test_a_request_says_that_given_authorities_are_followed_by_what_their_secret
     stack.ask()
     work(stack)
     assert stack.answers == [
-        "refused: the authorities are those of the Secrets company and company-quorum: put others there, and they take over"
+        "refused: the authorities in the Secrets company and company-quorum sign already: put others there, and they take over"
     ]
 
 
@@ -365,4 +365,16 @@ def test_a_request_rolls_the_authority_that_is_the_operators() -> None:
     stack = Stack(declared, named("company", intermediate("company 1")))
     stack.ask()
     work(stack)
-    assert stack.answers == ["done: zk quorum 2 takes over; that of the Secret company stays until another one is there"]
+    assert stack.answers == [
+        "done: zk quorum 2 takes over; the authority in the Secret company signs already: put another one there, and it takes over"
+    ]
+
+
+def test_a_request_says_why_what_a_secret_has_takes_over_from_none() -> None:
+    """The authority that signs is still the operator's."""
+    stack = Stack()
+    stack.declared = with_spec(SECURE, security=Security(mode="TLS", authority=GivenAuthority(secret_name="company")))
+    stack.ask()
+    work(stack)
+    missing = "the Secret company of spec.security.authority does not exist: create it, or leave the field out"
+    assert stack.answers == [f"done: zk quorum 2 takes over; {missing}"]

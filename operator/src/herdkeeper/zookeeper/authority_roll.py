@@ -107,20 +107,26 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
         # the one that signs may be why another is asked for: it stays
         answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; request it again once that has ended"
     elif rolls and len(begin) == len(rolls):
-        stays = f"; that of the {staying} stays until another one is there" if staying else ""
+        stays = f"; {staying}" if staying else ""
         answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}{stays}"
     elif staying and not rolls:
-        answer = f"refused: the authorities are those of the {staying}: put others there, and they take over"
+        answer = f"refused: {staying}"
     else:
         return ()  # once the ensemble is settled
     return (AnswerRequest(cluster.KIND, metadata.name, metadata.resource_version, Request.ROLL_AUTHORITIES, answer),)
 
 
 def _staying(ensemble: Ensemble) -> str:
-    """The Secrets of the user's whose authorities are not to be followed, as a phrase; empty if there are none."""
+    """Why authorities that fields take from Secrets are followed by none, and what to do; empty if there are none."""
     changing = {roll.secret for roll in ensemble.rolls}
-    named = [issuer.given for issuer in issuers(ensemble.cluster) if issuer.given is not None and issuer.secret not in changing]
-    return f"{'Secret' if len(named) == 1 else 'Secrets'} {' and '.join(named)}" if named else ""
+    staying = [issuer for issuer in issuers(ensemble.cluster) if issuer.given is not None and issuer.secret not in changing]
+    told = [found.why for issuer in staying if isinstance(found := ensemble.given.get(issuer.secret), Unknown)]
+    usable = [str(issuer.given) for issuer in staying if not isinstance(ensemble.given.get(issuer.secret), Unknown)]
+    if len(usable) == 1:
+        told.append(f"the authority in the Secret {usable[0]} signs already: put another one there, and it takes over")
+    elif usable:
+        told.append(f"the authorities in the Secrets {' and '.join(usable)} sign already: put others there, and they take over")
+    return ". ".join(told)
 
 
 def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
