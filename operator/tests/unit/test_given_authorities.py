@@ -344,6 +344,16 @@ def test_a_secret_that_can_no_longer_sign_changes_nothing_and_is_told(data: dict
     assert stack.look().wait is None, "what else the stack needs is still done"
 
 
+def test_another_authority_that_waits_for_the_ensemble_is_told() -> None:
+    stack = founded()
+    stack.is_ready(MEMBERS[0], "False")
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    work(stack, 3)
+    found = stack.rolled()
+    assert found is not None
+    assert found.message == "company 2 follows company 1: it begins once nothing else of the ensemble changes"
+
+
 def test_age_alone_makes_no_successor_of_a_given_authority() -> None:
     stack = founded()
     stack.now += YEARS * 2 / 3 + timedelta(days=1)

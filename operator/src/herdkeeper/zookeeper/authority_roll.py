@@ -133,10 +133,15 @@ def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
     """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed, or is to be followed, by another one."""
     rolls = ensemble.rolls
     unusable = [given.why for given in ensemble.given.values() if isinstance(given, Unknown)]
-    told = [f"{_step(roll.authority)}; {_wait(rolls)}" for roll in rolls if roll.authority.is_rolling]
+    told = [f"{_step(roll.authority)}; {_wait(rolls)}" if roll.authority.is_rolling else _before(roll) for roll in rolls]
     if unusable:
         return {AUTHORITIES_ROLLED: Health("False", Reason.INVALID_SECRET, ". ".join(dict.fromkeys((*unusable, *told))))}
     return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
+
+
+def _before(roll: AuthorityRoll) -> str:
+    """Why one that is to follow does not yet."""
+    return f"{_both(replace(roll.authority, following=roll.successor))}: it begins once nothing else of the ensemble changes"
 
 
 def _step(authority: Authority) -> str:
