@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -141,6 +142,38 @@ def test_what_cert_manager_issues_can_sign_and_its_own_issuers_are_not_trusted()
 def test_what_can_not_sign_is_told_with_the_key_and_the_remedy(values: Mapping[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         given_authority(values, NOW)
+
+
+def rewritten(values: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """With other bytes (in hex) in the certificate, of the same length."""
+    certificate = x509.load_pem_x509_certificate(values["tls.crt"].encode()).public_bytes(serialization.Encoding.DER)
+    assert bytes.fromhex(old) in certificate
+    assert len(old) == len(new)
+    text = base64.encodebytes(certificate.replace(bytes.fromhex(old), bytes.fromhex(new))).decode()
+    return {**values, "tls.crt": f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("06032a0305", "06032a0304", "Duplicate 1.2.3.4 extension found"),
+        ("a003020102", "a003020104", "4 is not a valid X509 version"),
+        ("06082a8648ce3d030107", "06082a8648ce3d03010a", "Curve .* is not supported"),
+    ],
+    ids=["extensions", "version", "curve"],
+)
+def test_a_certificate_that_can_not_be_read_is_told_and_stops_nothing(old: str, new: str, words: str) -> None:
+    another = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.5"), b"\x05\x00")
+    values = rewritten(intermediate("one", IS_AUTHORITY, UNKNOWN, another), old, new)
+    with pytest.raises(ValueError, match=rf"no readable certificate in tls.crt \({words}"):
+        given_authority(values, NOW)
+
+
+def test_a_key_that_java_does_not_read_is_told() -> None:
+    """Here a point in hybrid form, elsewhere a curve that is spelled out: OpenSSL reads both."""
+    hybrid = f"0342000{6 + KEY.public_key().public_numbers().y % 2}"
+    with pytest.raises(ValueError, match=r"has its key in a form that Java does not read"):
+        given_authority(rewritten(intermediate("one"), "03420004", hybrid), NOW)
 
 
 def test_a_key_with_a_password_is_told() -> None:

@@ -16,6 +16,7 @@ from herdkeeper.certificates.issue import KeyPair, key_text, named_key
 from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
 from herdkeeper.shared.time import text_of
 
+_UNREADABLE = (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType)
 _CHECKED = (x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage)
 _TO_TAKE_OVER = timedelta(days=1)
 """One that ends while it takes over would leave a stack whose servers refuse each other."""
@@ -32,8 +33,8 @@ def given_authority(values: Mapping[str, str], now: datetime) -> KeyPair:
         raise ValueError(f"lacks {' and '.join(missing)}: add it")
     try:
         certificate = x509.load_pem_x509_certificate(values[CERTIFICATE_KEY].encode())
-        problem = next(_lacking(certificate, now), None)
-    except ValueError as error:
+        public, problem = certificate.public_key(), next(_lacking(certificate, now), None)
+    except _UNREADABLE as error:
         raise ValueError(f"has no readable certificate in {CERTIFICATE_KEY} ({error}): write one in PEM") from error
     try:
         key = serialization.load_pem_private_key(values[PRIVATE_KEY_KEY].encode(), None)
@@ -43,8 +44,10 @@ def given_authority(values: Mapping[str, str], now: datetime) -> KeyPair:
         raise ValueError(
             f"has a key in {PRIVATE_KEY_KEY} that is not of the curve P-256: make one (cert-manager: algorithm ECDSA, size 256)"
         )
-    if certificate.public_key() != key.public_key():
+    if public != key.public_key():
         raise ValueError(f"has a key in {PRIVATE_KEY_KEY} that is not that of {CERTIFICATE_KEY}: write both of one pair")
+    if _as_java_reads(key.public_key()) not in certificate.tbs_certificate_bytes:
+        problem = "has its key in a form that Java does not read: make one with a named curve and an uncompressed point"
     if problem is not None:
         raise ValueError(f"has a certificate in {CERTIFICATE_KEY} that {problem}")
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM).decode(), key_text(key))
@@ -74,8 +77,14 @@ def _folded(subject: x509.Name) -> str:
     return " ".join(subject.rfc4514_string().casefold().split())
 
 
+def _as_java_reads(key: ec.EllipticCurvePublicKey) -> bytes:
+    """A key in DER, of a named curve."""
+    written = ec.EllipticCurvePublicNumbers(key.public_numbers().x, key.public_numbers().y, ec.SECP256R1()).public_key()
+    return written.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
 def _lacking(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
-    """Yields what the certificate of an authority lacks, and what to do. Raises ValueError for damaged extensions."""
+    """Yields what the certificate of an authority lacks, and what to do. Raises one of _UNREADABLE for damaged extensions."""
     extensions = {type(each.value): each.value for each in certificate.extensions}
     constraints, usage = extensions.get(x509.BasicConstraints), extensions.get(x509.KeyUsage)
     purposes = extensions.get(x509.ExtendedKeyUsage)
