@@ -125,9 +125,11 @@ class Servers:
         with self.client():  # it listens before it serves
             return self.zookeeper
 
-    def start_bookies(self, count: int, settings: Mapping[str, object] | None = None) -> list[str]:
+    def start_bookies(
+        self, count: int, settings: Mapping[str, object] | None = None, first: Callable[[], None] = lambda: None
+    ) -> list[str]:
         """Start bookies with DbLedgerStorage and their cluster at `ledgers_root`; returns their ids once all are registered. `settings`
-        override configuration lines.
+        override configuration lines; `first` is called before the bookies start.
         """
         names = [f"bookie-{number}" for number in range(count)]
         tester = self._identity()
@@ -136,6 +138,7 @@ class Servers:
             self.wait("zookeeper", lambda: self._has_ledgers_root(ensembles, None if tester is None else TESTER))
         finally:
             ensembles.stop()
+        first()
         for name in names:
             self._bookie_file(name, settings or {})
             self._start_bookie(name)

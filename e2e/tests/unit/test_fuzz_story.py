@@ -55,6 +55,11 @@ def test_a_node_is_away_for_longer_than_the_log_is_kept_only_where_a_log_is_drop
         assert story.birth.stop_at_ledger is None
 
 
+def test_bookies_are_late_in_some_clusters_also_where_a_node_is_away_for_longer_than_the_log_is_kept() -> None:
+    assert {story.world.bookies_late for story in _STORIES} == {True, False}
+    assert any(story.world.bookies_late for story in _STORIES for act in story.acts if act.trouble is Trouble.LONG_ABSENCE)
+
+
 def test_a_tablespace_without_a_habit_has_none_of_its_statements() -> None:
     for story in _STORIES:
         for number, habit in enumerate(story.habits):

@@ -142,10 +142,13 @@ class Birth:
 
 @dataclass(frozen=True)
 class World:
-    """A cluster. `retention_millis`: the log's retention; None: forever, so that it can be folded from its beginning."""
+    """A cluster. `retention_millis`: the log's retention; None: forever, so that it can be folded from its beginning. `bookies_late`: its
+    SQL nodes start before its bookies; then the tablespace `herd` mostly gets ledger 0.
+    """
 
     nodes: int
     retention_millis: int | None
+    bookies_late: bool
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,8 @@ def world_of(seed: int) -> World:
     """Returns the cluster for a seed's story."""
     number = seed // STORIES_OF_A_WORLD
     chance = Random(f"world {number}")
-    return World(nodes=chance.choice((2, 2, 2, 3)), retention_millis=6000 if number % 2 else None)
+    nodes = chance.choice((2, 2, 2, 3))
+    return World(nodes, 6000 if number % 2 else None, bookies_late=chance.random() < 0.7)
 
 
 def draw(seed: int) -> Story:

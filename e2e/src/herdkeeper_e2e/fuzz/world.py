@@ -267,8 +267,15 @@ def running(plan: story.World, jars: Mapping[str, Path]) -> Iterator[World]:
 
 
 def _start(world: World) -> None:
-    processes = world.servers
-    processes.start_bookies(BOOKIES, _BOOKIE)
+    if world.plan.bookies_late:
+        world.servers.start_bookies(BOOKIES, _BOOKIE, first=partial(_begin_nodes, world))
+        world.wait("a SQL node makes a ledger", lambda: world.ledger_ids() > 0)
+    else:
+        world.servers.start_bookies(BOOKIES, _BOOKIE)
+        _begin_nodes(world)
+
+
+def _begin_nodes(world: World) -> None:
     more: dict[str, object] = {
         "server.tablemanager.writelocktimeout": 1,
         "server.tablemanager.readlocktimeout": 1,
@@ -281,7 +288,7 @@ def _start(world: World) -> None:
     }
     for number in range(world.plan.nodes):
         node = f"node-{number}"
-        world.addresses[node], world.urls[node] = processes.begin_sql_node(node, node, more)
+        world.addresses[node], world.urls[node] = world.servers.begin_sql_node(node, node, more)
     world.wait("the tablespace herd is there", lambda: "herd" in _tablespaces(world))
 
 
