@@ -32,6 +32,8 @@ _PAUSE_SECONDS = 0.2
 _ACT_SECONDS = 240
 _MADE_SECONDS = 60
 _CHECKPOINTS_SECONDS = 3
+_SLOT = 3
+"""That of the troubles' own transactions."""
 _FOLLOWS_SECONDS = 90
 """A node waits for 30 s before it replays an entry that it could not apply twice, such as for a full disk."""
 _CHECK = "check?maxStopMillis=20"
@@ -131,19 +133,37 @@ class Script(Conversation):
                 status, answer = self.world.order(node, f"tablespaces/{self.name}/checkpoint", seconds=CALL_SECONDS)
                 self.note(f"{self.name}: checkpoint at {node} -> {status} {answer}")
 
-    def make_table(self) -> None:
-        """Create one more, with a row, for which a follower needs its disk."""
+    def follows(self, node: str) -> bool:
+        """Returns whether a node applies the leader's log now."""
+        return self._told(node).get("role") == "follower"
+
+    def begin_table(self) -> None:
+        """Create one more in a transaction, with a row. A follower needs its disk for the COMMIT."""
         self._follow_leader()
+        self.say(Begin(_SLOT))
         tag = next(self._further)
-        self.say(Sql(OUTSIDE, f"CREATE TABLE f{tag} (k int primary key, v int)"))
-        self.say(Sql(OUTSIDE, f"INSERT INTO f{tag} (k, v) VALUES (?, ?)", (tag, tag), f"f{tag}", (tag,), adds=True))
+        self.say(Sql(_SLOT, f"CREATE TABLE f{tag} (k int primary key, v int)"))
+        self.say(Sql(_SLOT, f"INSERT INTO f{tag} (k, v) VALUES (?, ?)", (tag, tag), f"f{tag}", (tag,), adds=True))
+
+    def make_table(self) -> None:
+        """Create one more. A follower needs its disk for this."""
+        self._follow_leader()
+        self.say(Sql(OUTSIDE, f"CREATE TABLE f{next(self._further)} (k int primary key, v int)"))
+
+    def commit(self) -> None:
+        """Commit the transaction of `begin_table`, if its leader is still there."""
+        self.say(End(_SLOT, commit=True))
 
     def end_ledger(self) -> None:
         """Insert one more row, and close its ledger."""
         self._follow_leader()
-        tag = next(self._further)
-        self.say(Sql(OUTSIDE, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True))
+        self.insert()
         self._order_leader("close-ledger")
+
+    def insert(self, slot: int = OUTSIDE) -> None:
+        """Insert one more row."""
+        tag = next(self._further)
+        self.say(Sql(slot, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True))
 
     def _order_leader(self, order: str) -> tuple[int, Any]:
         leader = self.leader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from herdkeeper_e2e.fuzz.conversation import Note
@@ -17,8 +17,11 @@ COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
 """Troubles that precede the scripts of their act."""
 _ABSENT_SECONDS = 27
 """Longer than the log's retention plus the leader's interval of releases."""
-_CHECKPOINTS_SECONDS = 1.2
+_CHECKPOINTS_SECONDS = 1.0
 """For so long HerdDB's activator may ignore a failed follower."""
+_FOLLOWS_SECONDS = 20.0
+_FAILS_SECONDS = 2.0
+_PAUSE_SECONDS = 0.02
 
 
 def make_trouble(act: Act, world: World, scripts: Sequence[Script], note: Note) -> None:
@@ -61,15 +64,8 @@ def _hit_follower(act: Act, world: World, scripts: Sequence[Script], note: Note)
     note(f"{node} leads nothing any more")
     seconds = act.lasts_millis / 1000
     if act.trouble is Trouble.FULL_DISK:
-        world.fill_disk(node, full=True)
-        for script in scripts:
-            script.make_table()
-        time.sleep(seconds / 4)
-        world.fill_disk(node, full=False)
-        end = time.monotonic() + _CHECKPOINTS_SECONDS
-        while time.monotonic() < end:
-            for script in scripts:
-                script.checkpoint()
+        for number, script in enumerate(scripts):
+            _fill_disk(world, script, node, in_transaction=(act.victim + number) % 2 == 0)
         return
     if act.trouble is Trouble.LONG_ABSENCE:
         for script in scripts:
@@ -82,6 +78,30 @@ def _hit_follower(act: Act, world: World, scripts: Sequence[Script], note: Note)
             script.end_ledger()
     time.sleep(seconds)
     world.start(node)
+
+
+def _fill_disk(world: World, script: Script, node: str, *, in_transaction: bool) -> None:
+    """One tablespace at a time: the node soon stops one that can't follow, and then writes no checkpoint of it."""
+    if in_transaction:
+        script.begin_table()
+    script.insert()
+    _wait(_FOLLOWS_SECONDS, lambda: script.follows(node))
+    world.fill_disk(node, full=True)
+    script.commit() if in_transaction else script.make_table()
+    script.insert()  # a follower sees an entry with the next one
+    _wait(_FAILS_SECONDS, lambda: not script.follows(node))
+    world.fill_disk(node, full=False)
+    end = time.monotonic() + _CHECKPOINTS_SECONDS
+    while time.monotonic() < end:
+        script.checkpoint()
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _wait(seconds: float, holds: Callable[[], bool]) -> None:
+    """Wait until something holds, but not for longer."""
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _hit_bookie(act: Act, world: World, note: Note) -> None:
