@@ -46,6 +46,7 @@ class Trouble(Enum):
     FULL_DISK = "a SQL node that leads nothing can't write its disk for a moment, and is asked for checkpoints"
     KILL_BOOKIE = "a bookie is killed"
     LEAVE_BOOKIE = "a bookie ends in order, and the storage closes the ledgers that name it"
+    CLOSE_UNDER_TRANSACTIONS = "the storage closes the ledgers of a bookie that ended, and transactions insert while the others stand still"
     PAUSE_BOOKIE = "a bookie stands still"
     RESTART_ZOOKEEPER = "ZooKeeper is killed, and comes back"
     LONG_ABSENCE = "a SQL node that leads nothing is away for longer than the log is kept"

@@ -150,8 +150,15 @@ class Script(Conversation):
         self._follow_leader()
         self.say(Sql(OUTSIDE, f"CREATE TABLE f{next(self._further)} (k int primary key, v int)"))
 
+    def insert_in_transaction(self) -> None:
+        """Insert one more row, in a transaction that may be open already: HerdDB does not wait for the bookies."""
+        self._follow_leader()
+        self.say(Begin(_SLOT))
+        if _SLOT in self._open:
+            self.insert(_SLOT)
+
     def commit(self) -> None:
-        """Commit the transaction of `begin_table`, if its leader is still there."""
+        """Commit the transaction of `begin_table` or `insert_in_transaction`, if its leader is still there."""
         self.say(End(_SLOT, commit=True))
 
     def end_ledger(self) -> None:

@@ -13,7 +13,7 @@ from herdkeeper_e2e.fuzz.world import BOOKIES, World
 if TYPE_CHECKING:
     from herdkeeper_e2e.fuzz.telling import Script
 
-COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
+COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.CLOSE_UNDER_TRANSACTIONS, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
 """Troubles that precede the scripts of their act."""
 _ABSENT_SECONDS = 27
 """Longer than the log's retention plus the leader's interval of releases."""
@@ -21,7 +21,10 @@ _CHECKPOINTS_SECONDS = 1.0
 """For so long HerdDB's activator may ignore a failed follower."""
 _FOLLOWS_SECONDS = 20.0
 _FAILS_SECONDS = 2.0
+"""For so long a node may take to boot a follower, and to fail to apply an entry."""
 _PAUSE_SECONDS = 0.02
+_CLOSED_SECONDS = 8.0
+"""A leader that writes nothing for longer writes to its ledger by itself, and then knows that it is closed."""
 
 
 def make_trouble(act: Act, world: World, scripts: Sequence[Script], note: Note) -> None:
@@ -35,6 +38,8 @@ def make_trouble(act: Act, world: World, scripts: Sequence[Script], note: Note) 
             _hit_follower(act, world, scripts, note)
         case Trouble.KILL_BOOKIE | Trouble.LEAVE_BOOKIE | Trouble.PAUSE_BOOKIE:
             _hit_bookie(act, world, note)
+        case Trouble.CLOSE_UNDER_TRANSACTIONS:
+            _close_under_transactions(act, world, scripts, note)
         case Trouble.RESTART_ZOOKEEPER:
             world.kill("zookeeper")
             world.start("zookeeper")
@@ -117,6 +122,26 @@ def _hit_bookie(act: Act, world: World, note: Note) -> None:
         world.pause(bookie)
         time.sleep(seconds)
         world.resume(bookie)
+
+
+def _close_under_transactions(act: Act, world: World, scripts: Sequence[Script], note: Note) -> None:
+    """Their leaders do not know that the ledgers are closed. ZooKeeper tells them first, since no bookie answers."""
+    bookie = world.bookies[act.victim % BOOKIES]
+    for script in scripts:
+        script.insert_in_transaction()
+    world.servers.stop_bookie(bookie)
+    _wait(_CLOSED_SECONDS, lambda: not world.open_ledgers(bookie))
+    note(f"{bookie} has ended")
+    others = [other for other in world.bookies if world.runs(other)]
+    for other in others:
+        world.pause(other)
+    for script in scripts:
+        script.insert_in_transaction()
+    time.sleep(act.lasts_millis / 1000)
+    for other in others:
+        world.resume(other)
+    for script in scripts:
+        script.commit()
 
 
 def _replace(world: World, scripts: Sequence[Script], node: str) -> None:

@@ -24,11 +24,13 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
+from herdkeeper.codecs.bookkeeper.metadata import LedgerState
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper.sql.errors import ConnectionLost, ServerError
 from herdkeeper_e2e.fuzz import story
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, TOKEN, Servers, servers
+from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
 
 BOOKIES = 4
 CALL_SECONDS = 15.0
@@ -157,6 +159,12 @@ class World:
         """Returns a number that grows by two per allocated ledger id, the first time with the first request."""
         stat = self._retried("exists", f"{LEDGERS_ROOT}/idgen")
         return 0 if stat is None else int(stat.children_version)
+
+    def open_ledgers(self, bookie: str) -> int:
+        """Returns how many ledgers are open whose next entry would go to a bookie."""
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            found = [one.metadata for one in catalog.read_many(catalog.ledger_ids()) if isinstance(one, VersionedMetadata)]
+        return sum(one.state is not LedgerState.CLOSED and bookie in one.segments[-1].bookies for one in found)
 
     def successor(self, tablespace: str) -> str | None:
         """Returns another running node whose replica can lead with the remaining log, as the operator asks, or None."""
