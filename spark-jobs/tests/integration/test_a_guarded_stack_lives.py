@@ -105,6 +105,8 @@ def test_rows_are_written_jobs_and_operator_say_what_they_need_and_each_role_may
     stack.wait("the node pins its log", lambda: stack.operator.read(log_pin_path(HERD, uuid, replica_pin(NODE_ID))) is not None)
     with open_catalog(stack.servers.zookeeper, LOG.names.ledgers_root) as catalog:
         newest = f"{LOG.names.ledgers_root}{ledger_path(catalog.layout, catalog.ledger_ids()[-1])}"
+    log = (stack.servers.folder / "zookeeper.log").read_text(errors="replace")
+    assert [line for line in log.splitlines() if " (access): to " in line] == [], "none of them asks for what it may not"
     assert everybody(stack, places(uuid, newest)) == TABLE
     assert open_znodes(stack) == []
 

@@ -70,6 +70,17 @@ def stack() -> Iterator[Stack]:
         yield made
 
 
+def test_the_member_tells_who_is_refused_what(stack: Stack) -> None:
+    def is_told() -> bool:
+        with pytest.raises(NoAuthError):
+            stranger.get(LEDGER)
+        told = (stack.servers.folder / "zookeeper.log").read_text(errors="replace")
+        return f"refused OU=0:other,CN=readers.other (access): to read {LEDGER}; " in told
+
+    with stack.session(ROLES["other readers"]) as stranger:
+        stack.wait("a line, once those of a minute are not used up", is_told)
+
+
 def test_each_role_changes_what_is_its_own_and_another_stack_nothing(stack: Stack) -> None:
     assert everybody(stack, PLACES) == TABLE
     assert open_znodes(stack) == []

@@ -1,6 +1,7 @@
 package io.herdkeeper.zookeeper;
 
 import java.util.List;
+import java.util.Map;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.data.ACL;
@@ -21,6 +22,14 @@ public final class StackAccess extends ServerAuthenticationProvider {
 
     static final String SCHEME = "stack";
     private static final char ANY = '*';
+    private static final Map<Integer, String> NAMED = Map.of(
+            ZooDefs.Perms.READ, "read",
+            ZooDefs.Perms.WRITE, "write",
+            ZooDefs.Perms.CREATE, "create",
+            ZooDefs.Perms.DELETE, "delete",
+            ZooDefs.Perms.ADMIN, "change the access of");
+
+    private final Refusals refusals = new Refusals();
 
     @Override
     public String getScheme() {
@@ -35,10 +44,18 @@ public final class StackAccess extends ServerAuthenticationProvider {
 
     @Override
     public boolean matches(ServerObjs server, MatchValues asked) {
+        ZKDatabase tree = server.getZks().getZKDatabase();
+        boolean may = may(tree, asked);
+        if (!may && isRefused(tree, asked)) {
+            refusals.tell(asked.getId(), "to " + NAMED.getOrDefault(asked.getPerm(), "use") + " " + asked.getPath());
+        }
+        return may;
+    }
+
+    private static boolean may(ZKDatabase tree, MatchValues asked) {
         if (!fits(asked.getId(), asked.getAclExpr())) {
             return false;
         }
-        ZKDatabase tree = server.getZks().getZKDatabase();
         switch (asked.getPerm()) {
             case ZooDefs.Perms.CREATE -> inherit(tree, asked);
             case ZooDefs.Perms.DELETE -> {
@@ -72,6 +89,32 @@ public final class StackAccess extends ServerAuthenticationProvider {
                 && subject.startsWith(before)
                 && subject.endsWith(after)
                 && subject.substring(before.length(), subject.length() - after.length()).indexOf(',') < 0;
+    }
+
+    /**
+     * Whether no entry lets the client in. True once for each refusal: ZooKeeper ({@code ZooKeeperServer.checkACL}) asks for one entry after
+     * the other, so the last one is waited for. Not for the access that the answer to {@code getACL} depends on, which refuses nobody.
+     */
+    private static boolean isRefused(ZKDatabase tree, MatchValues asked) {
+        String path = asked.getPath();
+        int permission = asked.getPerm();
+        if (path == null || permission == ZooDefs.Perms.ADMIN && asked.getSetAcls() == null) {
+            return false;
+        }
+        List<ACL> own = accessTo(tree, path);
+        boolean deletes = permission == ZooDefs.Perms.DELETE;
+        boolean ofParent = own == null || deletes || permission == ZooDefs.Perms.CREATE;
+        List<ACL> access = ofParent && !path.equals("/") ? accessAbove(tree, path) : own;
+        Id last = null;
+        for (ACL entry : access) {
+            if ((entry.getPerms() & permission) != 0 && entry.getId().getScheme().equals(SCHEME)) {
+                last = entry.getId();
+            }
+        }
+        return last != null
+                && last.getId().equals(asked.getAclExpr())
+                && !(allows(access, permission, asked.getId())
+                        && (!deletes || own == null || allows(own, ZooDefs.Perms.WRITE, asked.getId())));
     }
 
     private static void inherit(ZKDatabase tree, MatchValues asked) {
