@@ -66,8 +66,8 @@ class Security(Model):
     )
     quorum_authority: GivenAuthority | None = Field(
         None,
-        description="The authority that signs what members show one another. It must have another key than `authority`. The operator makes "
-        "one when absent.",
+        description="The authority that signs what members show one another. It must have another key than `authority`, and neither may "
+        "have signed the other. The operator makes one when absent.",
     )
 
 

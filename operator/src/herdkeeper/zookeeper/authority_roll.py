@@ -119,9 +119,9 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
 def _staying(ensemble: Ensemble) -> str:
     """Why authorities that fields take from Secrets are followed by none, and what to do; empty if there are none."""
     changing = {roll.secret for roll in ensemble.rolls}
-    staying = [issuer for issuer in issuers(ensemble.cluster) if issuer.given is not None and issuer.secret not in changing]
+    staying = [issuer for issuer in issuers(ensemble.cluster) if issuer.given_secret is not None and issuer.secret not in changing]
     told = [found.why for issuer in staying if isinstance(found := ensemble.given.get(issuer.secret), Unknown)]
-    usable = [str(issuer.given) for issuer in staying if not isinstance(ensemble.given.get(issuer.secret), Unknown)]
+    usable = [str(issuer.given_secret) for issuer in staying if not isinstance(ensemble.given.get(issuer.secret), Unknown)]
     if len(usable) == 1:
         told.append(f"the authority in the Secret {usable[0]} signs already: put another one there, and it takes over")
     elif usable:

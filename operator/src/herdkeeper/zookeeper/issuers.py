@@ -14,14 +14,14 @@ from herdkeeper.certificates.issue import Subject
 class Issuer:
     """An authority: the operator's Secret with it, the name of those that the operator makes, and the holders whose certificates it signs.
 
-    `given` is the user's Secret that it is taken from, which the field `field` names. None: the operator makes it.
+    `given_secret` is the user's Secret that it is taken from, which the field `field` names. None: the operator makes it.
     """
 
     secret: str
     name: str
     holders: tuple[Holder, ...]
     field: str
-    given: str | None
+    given_secret: str | None
 
 
 def issuers(cluster: ZooKeeperCluster) -> tuple[Issuer, Issuer]:

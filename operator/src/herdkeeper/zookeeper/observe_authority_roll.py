@@ -46,7 +46,7 @@ def _successor(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: da
     given = ensemble.given.get(issuer.secret)
     if given is not None:
         return None if isinstance(given, Unknown) or given.certificate == authority.signing.certificate else given
-    if issuer.given is not None or not begins(ensemble.cluster, authority, now):
+    if issuer.given_secret is not None or not begins(ensemble.cluster, authority, now):
         return None
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
 

@@ -26,12 +26,12 @@ def observe_given_authorities(
     found = {
         issuer.secret: _read(issuer, present[issuer.secret], cluster.metadata.namespace, kubernetes, now)
         for issuer in (clients, quorum)
-        if issuer.given is not None
+        if issuer.given_secret is not None
     }
     return {
         issuer.secret: _apart(issuer, other, found, present)
         for issuer, other in ((clients, quorum), (quorum, clients))
-        if issuer.given is not None
+        if issuer.given_secret is not None
     }
 
 
@@ -42,7 +42,7 @@ def _present(issuer: Issuer, objects: Objects) -> Authority | None:
 
 
 def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes: KubernetesReader, now: datetime) -> KeyPair | Unknown:
-    key = ObjectKey(namespace, str(issuer.given))
+    key = ObjectKey(namespace, str(issuer.given_secret))
     pair = _judged(issuer, kubernetes.recent_secret(key), now)
     if present is not None and isinstance(pair, KeyPair) and pair.certificate == present.signing.certificate:
         return pair
@@ -52,11 +52,11 @@ def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes:
 
 def _judged(issuer: Issuer, values: Mapping[str, str] | None, now: datetime) -> KeyPair | Unknown:
     if values is None:
-        return Unknown(f"the Secret {issuer.given} of {issuer.field} does not exist: create it, or leave the field out")
+        return Unknown(f"the Secret {issuer.given_secret} of {issuer.field} does not exist: create it, or leave the field out")
     try:
         return given_authority(values, now)
     except ValueError as error:
-        return Unknown(f"the Secret {issuer.given} of {issuer.field} {error}")
+        return Unknown(f"the Secret {issuer.given_secret} of {issuer.field} {error}")
 
 
 def _apart(
@@ -68,19 +68,19 @@ def _apart(
         return pair
     if own is not None and is_namesake(pair, own.signing):
         return Unknown(
-            f"the Secret {issuer.given} of {issuer.field} has another key, or identifier of it, under the subject of the authority that "
-            "signs now, and ZooKeeper can't trust both: give it another common name (cert-manager: a second Certificate, with another "
-            "commonName and secretName)"
+            f"the Secret {issuer.given_secret} of {issuer.field} has another key, or identifier of it, under the subject of the authority "
+            "that signs now, and ZooKeeper can't trust both: give it another common name (cert-manager: a second Certificate, with "
+            "another commonName and secretName)"
         )
     there = {
         other.secret: "" if others is None else f"{others.trusted}{others.distrusted or ''}",
-        str(other.given): given.certificate if isinstance(given, KeyPair) else "",
+        str(other.given_secret): given.certificate if isinstance(given, KeyPair) else "",
     }
     for secret, certificates in there.items():
         if certificates and count_as_one(pair.certificate, certificates):
             # whoever has a certificate of the quorum's authority is a member
             return Unknown(
-                f"the Secret {issuer.given} of {issuer.field} and the Secret {secret} have one key, or one has signed the other, so every "
-                "client could be a member: make an authority with a key and an issuer of its own"
+                f"the Secret {issuer.given_secret} of {issuer.field} and the Secret {secret} have one key, or one has signed the other, so "
+                "every client could be a member: make an authority with a key and an issuer of its own"
             )
     return pair
