@@ -387,6 +387,59 @@ def test_another_authority_that_waits_for_the_ensemble_is_told() -> None:
     assert found.message == "company 2 follows company 1: it begins once nothing else of the ensemble changes"
 
 
+def test_an_authority_that_was_put_there_by_mistake_never_signs_if_the_secret_is_put_right_in_the_first_step() -> None:
+    stack = founded()
+    stack.hold("company", intermediate("by mistake", key=fresh()))
+    work(stack)
+    assert stack.authorities()[IDENTITY] == ["company 1", "by mistake", "company 1"]
+    stack.passes(MINUTES / 2)
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    work(stack)
+    assert stack.authorities()[IDENTITY] == ["company 1", "company 2", "company 1"]
+    stack.passes(MINUTES / 2 + 0.1)
+    work(stack)
+    assert stack.authorities()[IDENTITY][-1] == "company 1", "pods get the whole time to load the other one"
+    for _ in range(4):
+        stack.passes(MINUTES + 0.1)
+        work(stack)
+    assert stack.authorities()[IDENTITY] == ["company 2"] * 2
+    assert stack.rolled() is None
+
+
+def test_a_roll_is_given_up_in_its_first_step_if_the_secret_has_the_authority_that_signs_again() -> None:
+    stack = founded()
+    before = stack.items["Secret", "company"]
+    stack.hold("company", intermediate("by mistake", key=fresh()))
+    work(stack)
+    stack.put(before)
+    stack.ask()
+    work(stack)
+    assert stack.authorities()[IDENTITY] == ["company 1"] * 2
+    assert stack.rolled() is None
+    assert stack.events[-1] == "by mistake follows company 1 no more: its Secret has the one that signs"
+    assert stack.answers[0].startswith("refused: the authorities in the Secrets company and company-quorum sign already")
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    for _ in range(4):
+        work(stack)
+        stack.passes(MINUTES + 0.1)
+    assert stack.authorities()[IDENTITY] == ["company 2"] * 2
+
+
+def test_in_the_second_step_another_authority_in_the_secret_waits_for_the_end() -> None:
+    stack = founded()
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    work(stack)
+    stack.passes(MINUTES + 0.1)
+    work(stack)
+    stack.hold("company", intermediate("company 3", key=fresh()))
+    work(stack)
+    assert stack.authorities()[IDENTITY] == ["company 1", "company 2", "company 2"]
+    for _ in range(8):
+        stack.passes(MINUTES + 0.1)
+        work(stack)
+    assert stack.authorities()[IDENTITY] == ["company 3"] * 2
+
+
 def test_age_alone_makes_no_successor_of_a_given_authority() -> None:
     stack = founded()
     stack.now += YEARS * 2 / 3 + timedelta(days=1)

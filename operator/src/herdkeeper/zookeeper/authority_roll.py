@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.certificates.authority import Authority, authority_data, name_of, next_step, renewal_time
+from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
@@ -70,11 +71,10 @@ def _write(cluster: ZooKeeperCluster, roll: AuthorityRoll, authority: Authority,
 def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
     """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods take it up."""
     authority = roll.authority
+    if roll.successor is not None:
+        return _followed_by(roll.successor, authority)
     if not authority.is_rolling:
-        if roll.successor is None:
-            return None
-        begun = replace(authority, following=roll.successor)
-        return begun, f"{_both(begun)}: it is created, and every server must trust both"
+        return None
     if authority.everywhere_since is None:
         noted = replace(authority, everywhere_since=roll.now)
         return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to load it"
@@ -84,6 +84,14 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
     if then.leaving is not None:
         return then, f"{_both(authority)}: it signs, and both are trusted"
     return then, f"{_both(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
+
+
+def _followed_by(successor: KeyPair, authority: Authority) -> tuple[Authority, str]:
+    """Returns the first step of a roll. Nobody shows a certificate of one that follows, so another one may take its place in that step."""
+    if successor.certificate == authority.signing.certificate:
+        return replace(authority, following=None, everywhere_since=None), f"{_both(authority)} no more: its Secret has the one that signs"
+    begun = replace(authority, following=successor, everywhere_since=None)
+    return begun, f"{_both(begun)}: it is created, and every server must trust both"
 
 
 def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
@@ -99,6 +107,8 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
     late = [roll for roll in rolls if roll.authority.former is not None]
+    if any(roll.successor is not None and roll.successor.certificate == roll.authority.signing.certificate for roll in rolls):
+        return ()  # once that roll is given up
     staying = _staying(ensemble)
     begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
     if not cluster.has_certificates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from herdkeeper.certificates.authority import Authority, successor_of
@@ -37,7 +38,8 @@ def observe_authority_rolls(ensemble: Ensemble, kubernetes: KubernetesReader, no
                 found.append(AuthorityRoll(secret, version, authority, now, successor))
             continue
         around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
-        found.append(under_way(AuthorityRoll(secret, version, authority, now), around))
+        roll = under_way(AuthorityRoll(secret, version, authority, now), around)
+        found.append(replace(roll, successor=_instead(ensemble, issuer, authority)))
     return tuple(found)
 
 
@@ -49,6 +51,14 @@ def _successor(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: da
     if issuer.given_secret is not None or not begins(ensemble.cluster, authority, now):
         return None
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
+
+
+def _instead(ensemble: Ensemble, issuer: Issuer, authority: Authority) -> KeyPair | None:
+    """Returns what is given by now, if another one is to follow and does not sign yet."""
+    given = ensemble.given.get(issuer.secret)
+    if authority.following is None or not isinstance(given, KeyPair) or given.certificate == authority.following.certificate:
+        return None
+    return given
 
 
 def _namespace(namespace: str, kubernetes: KubernetesReader) -> OperatorsObjects:
