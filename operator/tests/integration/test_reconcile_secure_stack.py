@@ -164,7 +164,7 @@ def test_an_authority_in_a_secret_of_the_users_takes_over_and_stays(stack: Playe
     pair = make_authority("company", fresh_key(), Validity(datetime.datetime.now(datetime.UTC), AUTHORITY_LIFE))
     stack.stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"authority": {"secretName": "company"}}}})
     stack.settle()
-    assert stack.stage.condition("ZooKeeperCluster", "zk", "AuthoritiesRolled") == ("False", "InvalidSecret")
+    assert stack.stage.condition("ZooKeeperCluster", "zk", "AuthoritiesRolled") == ("False", "WaitingForSecret")
     secret = {"metadata": {"name": "company", "namespace": stack.stage.namespace}, "type": "kubernetes.io/tls"}
     stack.stage.of("Secret").create(body={**secret, "stringData": {"tls.crt": pair.certificate, "tls.key": pair.key}})
     stack.settle()

@@ -39,7 +39,7 @@ def herddb_cluster(name: str, bookkeeper: str) -> HerdDBCluster:
 def intermediate_authority(name: str) -> KeyPair:
     """One that an authority above it has signed, as cert-manager issues it; nobody has the one above."""
     now, above = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
-    made = make_authority(name, fresh_key(), Validity(now, timedelta(days=1)))
+    made = make_authority(name, fresh_key(), Validity(now, timedelta(days=30)))
     held = x509.load_pem_x509_certificate(made.certificate.encode())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "company root")])
     builder = x509.CertificateBuilder(

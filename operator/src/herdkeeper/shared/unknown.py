@@ -15,5 +15,9 @@ class Unknown:
     why: str
 
 
+class NotThereYet(Unknown):
+    """An object that somebody else is about to create."""
+
+
 class NotListening(Unknown):
     """A refused connection: the process has ended or has yet to start. Silence may instead be a slow network or process."""

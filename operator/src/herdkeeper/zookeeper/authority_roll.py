@@ -15,7 +15,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.conditions import AUTHORITIES_ROLLED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.build import build_authority
 from herdkeeper.zookeeper.issuers import issuers
 from herdkeeper.zookeeper.state import AuthorityRoll, Ensemble
@@ -142,10 +142,13 @@ def _staying(ensemble: Ensemble) -> str:
 def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
     """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed, or is to be followed, by another one."""
     rolls = ensemble.rolls
-    unusable = [given.why for given in ensemble.given.values() if isinstance(given, Unknown)]
+    unusable = [given for given in ensemble.given.values() if isinstance(given, Unknown)]
     told = [f"{_step(roll.authority)}; {_wait(rolls)}" if roll.authority.is_rolling else _before(roll) for roll in rolls]
     if unusable:
-        return {AUTHORITIES_ROLLED: Health("False", Reason.INVALID_SECRET, ". ".join(dict.fromkeys((*unusable, *told))))}
+        awaited = all(isinstance(given, NotThereYet) for given in unusable)
+        reason = Reason.WAITING_FOR_SECRET if awaited else Reason.INVALID_SECRET
+        told = [*(given.why for given in unusable), *told]
+        return {AUTHORITIES_ROLLED: Health("False", reason, ". ".join(dict.fromkeys(told)))}
     return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
 
 

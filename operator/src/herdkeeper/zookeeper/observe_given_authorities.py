@@ -13,7 +13,7 @@ from herdkeeper.clients.identities import readable_authority
 from herdkeeper.clients.kubernetes import KubernetesReader, values_of_secret
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
-from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.issuers import Issuer, issuers
 
 
@@ -52,7 +52,7 @@ def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes:
 
 def _judged(issuer: Issuer, values: Mapping[str, str] | None, now: datetime) -> KeyPair | Unknown:
     if values is None:
-        return Unknown(f"the Secret {issuer.given_secret} of {issuer.field} does not exist: create it, or leave the field out")
+        return NotThereYet(f"the Secret {issuer.given_secret} of {issuer.field} does not exist: create it, or leave the field out")
     try:
         return given_authority(values, now)
     except ValueError as error:

@@ -13,7 +13,7 @@ from herdkeeper.clients.identities import held_by, readable_authority
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
-from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT
 from herdkeeper.zookeeper.issuers import Issuer, issuers
 from herdkeeper.zookeeper.state import EnsembleSecurity
@@ -28,6 +28,7 @@ def observe_security(
     named, now = cluster.names, datetime.now(UTC)
     fresh: dict[str, Mapping[str, str]] = {}
     found: list[Authority] = []
+    awaited: str | None = None
     due: list[DueSecrets] = []
     held: dict[str, Mapping[str, str]] = {}
     for issuer in issuers(cluster):
@@ -35,7 +36,9 @@ def observe_security(
         document = objects.get("Secret", issuer.secret)
         if document is None:
             founded = _founded(issuer, given.get(issuer.secret), now)
-            if isinstance(founded, Unknown):
+            if isinstance(founded, NotThereYet):
+                awaited = founded.why
+            elif isinstance(founded, Unknown):
                 due.append(DueSecrets(obstacle=founded.why))
             else:
                 fresh[issuer.secret] = authority_data(founded)
@@ -54,6 +57,7 @@ def observe_security(
     )
     after = {**held, **{change.holder.secret: change.data for change in changes}}
     return EnsembleSecurity(
+        awaited=awaited,
         fresh_authorities=fresh,
         identities=DueSecrets(
             changes,

@@ -85,15 +85,22 @@ def _before_certificates(ensemble: Ensemble) -> Plan | None:
             return None
         why = f"spec.security.mode is Insecure, but the ensemble has certificates (its Secret {there[0]} exists): set Permissive"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
-    if security.identities.obstacle is not None:
-        # a certificate that a restarting member needs may be missing, so none is restarted
-        return Plan.waiting(Reason.INVALID_SECRET, security.identities.obstacle, requeue.BLOCKED)
+    if (obstructed := _obstructed(security)) is not None:
+        return obstructed
     if not security.fresh_authorities:
         return None
     if not ensemble.founding and (missing := _why_no_new_authority(ensemble, security)) is not None:
         return Plan.waiting(Reason.INVALID_SECRET, missing, requeue.BLOCKED)
     made = (build_authority(ensemble.cluster, name, data) for name, data in security.fresh_authorities.items())
     return Plan(tuple(map(Create, made)), requeue_after_seconds=requeue.NEXT_STEP)
+
+
+def _obstructed(security: EnsembleSecurity) -> Plan | None:
+    """Returns the plan while a Secret is unusable, or one of the user's is not there yet. None if nothing is in the way."""
+    if security.identities.obstacle is not None:
+        # a certificate that a restarting member needs may be missing, so none is restarted
+        return Plan.waiting(Reason.INVALID_SECRET, security.identities.obstacle, requeue.BLOCKED)
+    return None if security.awaited is None else Plan.waiting(Reason.WAITING_FOR_SECRET, security.awaited, requeue.PENDING)
 
 
 def _why_no_new_authority(ensemble: Ensemble, security: EnsembleSecurity) -> str | None:
