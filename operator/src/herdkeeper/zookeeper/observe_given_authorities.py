@@ -46,7 +46,7 @@ def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes:
     pair = _judged(issuer, kubernetes.recent_secret(key), now)
     if present is not None and isinstance(pair, KeyPair) and pair.certificate == present.signing.certificate:
         return pair
-    # It may begin to sign, which is not taken back: what the Secret had minutes ago must not.
+    # What the Secret had minutes ago must not begin to sign.
     return _judged(issuer, kubernetes.secret(key), now)
 
 
