@@ -66,12 +66,13 @@ def audit_log(environment: Mapping[str, str]) -> Iterator[bytes]:
         raise CommandError(f"`{shlex.join(command)}` ended with code {process.returncode}")
 
 
-def install_operator(environment: Mapping[str, str], say: Callable[[str], None], resync_seconds: int = 60) -> None:
-    """Install or upgrade the chart. A changed image with the same tag restarts the operator."""
+def install_operator(environment: Mapping[str, str], say: Callable[[str], None], resync_seconds: int = 60, *settings: str) -> None:
+    """Install or upgrade the chart. A changed image with the same tag restarts the operator. `settings` are further ones (`name=JSON`)."""
     command = [
         *("helm", "upgrade", "--install", RELEASE, "charts/herdkeeper"),
         *("--namespace", OPERATOR_NAMESPACE, "--create-namespace", "--wait", "--timeout", "5m"),
         *("--set", f"resyncSeconds={resync_seconds}"),
+        *(word for setting in settings for word in ("--set-json", setting)),
         *("--set-string", f"podAnnotations.herdkeeper\\.io/image={operator_image(environment, say)}"),
     ]
     run(command, environment, say)

@@ -1,5 +1,6 @@
-"""A real Prometheus with the chart's monitors reads the operator, and every server once `spec.scrapers` names it: those with certificates
-by HTTPS. Then no alert fires, each panel of the dashboards shows something, and the dashboards are drawn for a person to look at."""
+"""A real Prometheus with the chart's monitors reads the operator once the chart names it, and every server once `spec.scrapers` does:
+those with certificates by HTTPS. Then no alert fires, each panel of the dashboards shows something, and the dashboards are drawn for a
+person to look at."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import time
 from collections.abc import Iterator, Mapping
 
 import pytest
-from conftest import Stack, begin_anew, goes_in_the_end, say
+from conftest import RESYNC_SECONDS, Stack, begin_anew, goes_in_the_end, say
 
 from herdkeeper.shared.names import OWNER_KIND_LABEL, OWNER_NAME_LABEL
-from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE
+from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, install_operator
 from herdkeeper_e2e.control_plane import rendered
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
@@ -23,7 +24,9 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 MONITORING = "monitoring"
 CHART = ("metrics.serviceMonitor.create=true", "metrics.podMonitor.create=true", "metrics.alerts.create=true")
-SCRAPERS = [{"podLabels": LABELS, "namespaceLabels": {"kubernetes.io/metadata.name": MONITORING}}]
+HOME_OF_PROMETHEUS = {"kubernetes.io/metadata.name": MONITORING}
+SCRAPERS = [{"podLabels": LABELS, "namespaceLabels": HOME_OF_PROMETHEUS}]
+OPERATORS_SCRAPERS = [{"podSelector": {"matchLabels": LABELS}, "namespaceSelector": {"matchLabels": HOME_OF_PROMETHEUS}}]
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,autorecovery,herddb)"
 PATIENCE = Limit(300, 2)
 ELSEWHERE = re.compile(
@@ -50,7 +53,7 @@ def test_a_real_prometheus_reads_every_server_and_its_alerts_and_dashboards_have
     assert {labels["app.kubernetes.io/name"] for labels in servers.values()} == {"zookeeper", "bookie", "autorecovery", "herddb"}
 
     def read(health: str) -> dict[str, Target] | Pending:
-        """The targets by pod, once the operator is read and all servers are like this."""
+        """The servers' targets by pod, once they and the operator are like this."""
         try:
             targets = prometheus.targets()
         except KubectlError:
@@ -60,14 +63,15 @@ def test_a_real_prometheus_reads_every_server_and_its_alerts_and_dashboards_have
         others = {name: (each.health, each.error) for name, each in found.items() if each.health != health}
         if set(found) != set(servers) or others:
             return Pending(f"{len(found)} of {len(servers)} servers; not {health}: {json.dumps(others)[:300]}")
-        if [each.health for each in operators] != ["up"]:
-            return Pending(f"the operator: {operators}")
+        if [each.health for each in operators] != [health]:
+            return Pending(f"the operator is not {health}: {operators}")
         return found
 
-    wait_for("no server to let it in", lambda: read("down"), PATIENCE, say)
+    wait_for("neither the operator nor a server to let it in", lambda: read("down"), PATIENCE, say)
+    install_operator(kubectl.environment, say, RESYNC_SECONDS, f"networkPolicy.scrapers={json.dumps(OPERATORS_SCRAPERS)}")
     for kind, name in (("zookeepercluster", "zk"), ("bookkeepercluster", "bk"), ("herddbcluster", "db")):
         kubectl.want(kind, name, scrapers=SCRAPERS)
-    found = wait_for("every server to be read", lambda: read("up"), PATIENCE, say)
+    found = wait_for("the operator and every server to be read", lambda: read("up"), PATIENCE, say)
     for name, target in found.items():
         labels = servers[name]
         assert target.url.startswith("https://" if labels["app.kubernetes.io/name"] == "herddb" else "http://")

@@ -50,7 +50,7 @@ SETTINGS: dict[str, Any] = {
     "replicas": 2,
     "podDisruptionBudget": {"create": True},
     "metrics": {name: {"create": True} for name in ("serviceMonitor", "podMonitor", "alerts", "dashboards")},
-    "networkPolicy": {"create": True, "scrapers": [PEER]},
+    "networkPolicy": {"scrapers": [PEER]},
 }
 """Each of them set."""
 
@@ -153,7 +153,7 @@ ROWS: dict[str, tuple[Any, Callable[[Objects], Any], Any]] = {
     "metrics.dashboards.labels": (TEAM, lambda objects: metadata("ConfigMap", objects)["labels"]["team"], "data"),
     "metrics.dashboards.annotations": (NOTE, lambda objects: metadata("ConfigMap", objects)["annotations"], NOTE),
     "podDisruptionBudget.create": (True, partial(number, "PodDisruptionBudget"), 1),
-    "networkPolicy.create": (True, partial(number, "NetworkPolicy"), 1),
+    "networkPolicy.create": (False, partial(number, "NetworkPolicy"), 0),
     "networkPolicy.scrapers": (
         [PEER],
         lambda objects: [rule["from"] for rule in objects[("NetworkPolicy", "herdkeeper")]["spec"]["ingress"]],
@@ -252,12 +252,12 @@ def test_the_metrics_service_finds_the_pod_and_its_port() -> None:
 
 
 def test_of_the_operator_only_the_metrics_can_be_reached_by_whom_the_chart_is_told() -> None:
-    objects = chart(networkPolicy={"create": True, "scrapers": [PEER]})
+    objects = chart(networkPolicy={"scrapers": [PEER]})
     policy, template = objects[("NetworkPolicy", "herdkeeper")]["spec"], deployment(objects)["spec"]["template"]
     assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     assert policy["ingress"] == [{"from": [PEER], "ports": [{"port": port["name"]} for port in operator(objects)["ports"]]}]
     assert policy["policyTypes"] == ["Ingress"], "connections of the operator are not limited"
-    assert "ingress" not in chart(networkPolicy={"create": True})[("NetworkPolicy", "herdkeeper")]["spec"], "an empty list admits nobody"
+    assert "ingress" not in chart()[("NetworkPolicy", "herdkeeper")]["spec"], "an empty list admits nobody"
 
 
 def test_prometheus_is_told_of_the_service_and_of_the_alerts_where_it_is_asked_for() -> None:

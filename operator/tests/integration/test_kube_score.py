@@ -37,8 +37,8 @@ CHART = SAME_FOR_ALL | {
     ("deployment-replicas", "Deployment few replicas"): "one acts at a time; `replicas: 2` adds one that waits",
     (
         "pod-networkpolicy",
-        "The pod does not have a matching NetworkPolicy",
-    ): "its only port has metrics; policies are a namespace's owner's",
+        "The pod does not have a matching egress NetworkPolicy",
+    ): "its policy guards its port; it connects to the API server, and to ensembles anywhere",
 }
 MADE_BY_THE_OPERATOR = SAME_FOR_ALL | {
     (

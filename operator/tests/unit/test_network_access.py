@@ -349,6 +349,17 @@ def test_a_stack_of_the_same_names_elsewhere_reaches_only_what_everybody_does() 
     assert reached == {(names.HERDDB_COMPONENT, 7000)}
 
 
+@pytest.mark.parametrize("declaring", [False, True])
+def test_no_policy_of_a_stack_opens_the_operators_port(declaring: bool) -> None:
+    """Policies add up: one that selected the operator's pod would admit whom the chart's policy does not name."""
+    selecting = [
+        policy["metadata"]["name"]
+        for policy in example(**(WITH_PEERS if declaring else {})).policies
+        if matches(policy["spec"]["podSelector"], operator_labels())
+    ]
+    assert selecting == []
+
+
 @pytest.mark.parametrize(
     "component", [names.ZOOKEEPER_COMPONENT, names.BOOKIE_COMPONENT, names.AUTORECOVERY_COMPONENT, names.HERDDB_COMPONENT]
 )

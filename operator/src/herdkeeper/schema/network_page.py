@@ -21,8 +21,8 @@ _REST = f"""
 The policies limit only incoming connections: jobs reach object stores, pods reach the DNS. Kubelets' probes and `kubectl port-forward`
 pass. Jobs without executors, archivers and drains open no port, so they have no policy.
 
-The operator's own pod listens only at 8080, for metrics and probes. With `networkPolicy.create` the chart makes a policy for it. It admits
-the peers in `networkPolicy.scrapers`, and nobody if that is empty.
+The operator's own pod listens only at 8080, for metrics and probes. The chart's policy for it admits the peers in its setting
+`networkPolicy.scrapers`, and nobody if that is empty. `networkPolicy.create=false` leaves the policy out.
 
 If your own policies limit the outgoing connections of a namespace, let jobs and archivers (`{names.MANAGED_BY_LABEL}: herdkeeper`) reach
 the object store at its port. Without a Secret they must also reach the cloud's identity service:
@@ -44,6 +44,7 @@ select pods in the resource's namespace.
 | a program with BookKeeper's own client | the same two |
 | bookies and SQL nodes of another namespace, by `spec.zooKeeperAddress` | `clients` of the ZooKeeperCluster |
 | Prometheus | `scrapers` of the ZooKeeperCluster, of the BookKeeperCluster (bookies and autorecovery) and of the HerdDBCluster |
+| Prometheus, for the operator | `networkPolicy.scrapers` of the chart |
 
 By default ZooKeeper and bookies also ask their clients for a certificate; [security.md](security.md#certificates-between-servers) says
 which. Bookies and SQL nodes of another namespace can't show one, so they need an ensemble in plain text.
