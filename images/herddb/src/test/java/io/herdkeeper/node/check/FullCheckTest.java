@@ -327,8 +327,8 @@ class FullCheckTest {
 
     /** What the follower has found, once it has come to the end of the check. */
     private static Map<String, Verdict> verdicts(FullCheck check) throws Exception {
-        Await.until("the follower has seen all of the check", LIMIT,
-                () -> !check.until().lsn().after(log(follower).appliedPosition()));
+        Await.until("the follower has booted, and has seen all of the check", LIMIT,
+                () -> follower.manager(app) != null && !check.until().lsn().after(log(follower).appliedPosition()));
         return FollowerChecks.of(follower.server().getManager()).verdicts(uuid());
     }
 

@@ -41,6 +41,8 @@ final class Run implements AutoCloseable, Nemesis.Listener {
 
     private final Nemesis nemesis;
     private final boolean one;
+    /** For each step. Without a fault each comes to its end, however slow the machine is, so that each recording has all points. */
+    private final Duration patience;
     private final ExecutorService threads = Executors.newCachedThreadPool(Run::daemon);
     private final Clients clients = new Clients(threads);
     private final ZookeeperMetadataStorageManager operator;
@@ -61,6 +63,7 @@ final class Run implements AutoCloseable, Nemesis.Listener {
 
     Run(Case what) throws Exception {
         one = what.strikes().size() < 2;
+        patience = what.strikes().isEmpty() ? SETUP : STEP;
         nemesis = new Nemesis(what.strikes(), this);
         Bookies.running();
         BookKeeperForTests servers = BookKeeperForTests.running();
@@ -197,9 +200,9 @@ final class Run implements AutoCloseable, Nemesis.Listener {
         return name.equals("n0") ? "n1" : "n0";
     }
 
-    /** Does something beside, and waits for its end for a step's time at most. */
+    /** Does something beside, and waits for its end; for a step's time at most where there is a fault. */
     void step(NemesisNode.Try work) throws InterruptedException {
-        beside(work, STEP);
+        beside(work, patience);
     }
 
     private void beside(NemesisNode.Try work, Duration limit) throws InterruptedException {
@@ -216,9 +219,9 @@ final class Run implements AutoCloseable, Nemesis.Listener {
         done.await(limit.toMillis(), TimeUnit.MILLISECONDS);
     }
 
-    /** Waits for a condition, for a step's time at most; whether it came. */
+    /** Waits for a condition, for a step's time at most where there is a fault; whether it came. */
     boolean await(Callable<Boolean> condition) throws Exception {
-        return within(STEP, condition);
+        return within(patience, condition);
     }
 
     void await(Attempt... attempts) throws Exception {
