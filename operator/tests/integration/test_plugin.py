@@ -15,7 +15,7 @@ from sql_database import HERDDB, NODES, TABLESPACE, named, serving_database
 from stage import Stage
 
 from herdkeeper.plugin.api_server import Access, ApiServer
-from herdkeeper.plugin.cluster import ConflictError
+from herdkeeper.plugin.errors import ConflictError
 from herdkeeper.plugin.kinds import POD
 from herdkeeper.plugin.main import main
 from herdkeeper.shared import names

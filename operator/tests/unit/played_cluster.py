@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError, ConflictError, Query
+from herdkeeper.plugin.api_server import ApiServer, Query
 from herdkeeper.plugin.command import Answer, Call
+from herdkeeper.plugin.errors import ClusterError, ConflictError
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.lost_quorum import LOOK
 from herdkeeper.plugin.parser import parser_of
@@ -110,7 +111,7 @@ class NotedScreen(Screen):
 
 
 def called(
-    cluster: Cluster,
+    cluster: ApiServer,
     *words: str,
     pause: Callable[[float], None] = lambda _: None,
     colours: bool = False,

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, Query
+from herdkeeper.plugin.errors import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
 
+Query: TypeAlias = list[tuple[str, str]]
 ANSWER_SECONDS = (5, 30)
 """For connecting, and for each piece of an answer."""
 MERGE_PATCH = "application/merge-patch+json"
@@ -44,7 +45,7 @@ class Access:
 
 @dataclass(frozen=True)
 class ApiServer:
-    """See Cluster."""
+    """Requests to the API server, in one namespace. Each raises ClusterError, and the first one also ContextError."""
 
     access: Access = field(default_factory=Access)
 
@@ -56,7 +57,7 @@ class ApiServer:
 
     @property
     def namespace(self) -> str:
-        """See Cluster."""
+        """The current namespace."""
         return self.access.namespace or self._session[1]
 
     @property
@@ -65,18 +66,18 @@ class ApiServer:
         return self._session[0]
 
     def in_namespace(self, namespace: str) -> ApiServer:
-        """See Cluster."""
+        """Returns the same API server with another namespace."""
         return ApiServer(replace(self.access, namespace=namespace))
 
     def get(self, kind: Kind, name: str) -> Json | None:
-        """See Cluster."""
+        """Returns an object, or None."""
         try:
             return {"apiVersion": kind.api_version, "kind": kind.name, **self._json("GET", kind.path(self.namespace, name))}
         except _NotFoundError:
             return None
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
-        """See Cluster."""
+        """Returns the objects of a kind, sorted by name."""
         query = [("labelSelector", kind.selector)] if kind.selector else []
         try:
             items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
@@ -88,22 +89,25 @@ class ApiServer:
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """See Cluster."""
+        """Send a merge patch of one object. With `dry_run`, the API server only validates it.
+
+        Raises ConflictError if the patch has a resourceVersion that is not the object's.
+        """
         return self._json("PATCH", kind.path(self.namespace, name), query=_dry(dry_run), body=body)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
-        """See Cluster."""
+        """Create an object, or with `dry_run` validate it."""
         return self._json("POST", kind.path(self.namespace), query=_dry(dry_run), body=document)
 
     def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
-        """See Cluster."""
+        """Delete an object, which may be gone already. Raises ConflictError if it has another uid than the given one."""
         # the API server ignores options of the query where there is a body
         body = {**({} if uid is None else {"preconditions": {"uid": uid}}), **({"dryRun": ["All"]} if dry_run else {})}
         with contextlib.suppress(_NotFoundError):
             self._json("DELETE", kind.path(self.namespace, name), body=body)
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
-        """See Cluster."""
+        """Yields the lines of a streamed text, e.g. of a log."""
         from urllib3.exceptions import HTTPError
 
         path = f"{kind.path(self.namespace, name)}/{subresource}"
@@ -119,7 +123,7 @@ class ApiServer:
             yield rest.decode(errors="replace")
 
     def execute(self, pod: str, container: str, script: str) -> str:
-        """See Cluster."""
+        """Run a shell script in a container, and return what it writes. Raises ForbiddenError if the caller may not."""
         from kubernetes import client
         from kubernetes.stream import stream
 
@@ -140,7 +144,7 @@ class ApiServer:
         return str(session.read_stdout())
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """See Cluster."""
+        """Forward a local port to a pod's port. Raises ForbiddenError if the caller may not."""
         from kubernetes import client
         from kubernetes.stream import portforward
 

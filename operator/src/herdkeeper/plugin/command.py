@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from herdkeeper.plugin.cluster import Cluster
+from herdkeeper.plugin.api_server import ApiServer
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
@@ -79,7 +79,7 @@ class Call:
     """One call of a command. `given` has the arguments' values by field; `rescan_after_seconds` sleeps."""
 
     given: argparse.Namespace
-    cluster: Cluster
+    cluster: ApiServer
     screen: Screen
     pause: Callable[[float], None]
 

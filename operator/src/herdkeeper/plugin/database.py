@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
+from herdkeeper.plugin.api_server import ApiServer
 from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
+from herdkeeper.plugin.errors import ClusterError, ForbiddenError
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.lookup import find
 from herdkeeper.shared import names
@@ -33,7 +34,7 @@ class Database:
 class ForwardedLeader:
     """Looks the leader up in the Tablespace's status, and forwards a port to its pod. See herdkeeper.sql.leader.Finder."""
 
-    cluster: Cluster
+    cluster: ApiServer
     name: str
     authorities: str | None
     open_ports: contextlib.ExitStack
@@ -65,7 +66,7 @@ def node_host(tablespace: Json, node: str, namespace: str) -> str:
 
 
 @contextlib.contextmanager
-def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
+def open_database(cluster: ApiServer, name: str) -> Iterator[Database]:
     """Opens a tablespace; its port-forwards end with the block.
 
     Raises BadInputError without such a Tablespace, and ClusterError without a connection Secret.

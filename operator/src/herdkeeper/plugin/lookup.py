@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from herdkeeper.plugin.cluster import Cluster
+from herdkeeper.plugin.api_server import ApiServer
 from herdkeeper.plugin.command import BadInputError
 from herdkeeper.plugin.kinds import RESOURCES, Kind, resource_kind
 from herdkeeper.shared.objects import Json
@@ -12,7 +12,7 @@ from herdkeeper.shared.objects import Json
 MOST_NAMES = 20
 
 
-def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
+def find(cluster: ApiServer, kind: Kind, name: str, argument: str) -> Json:
     """Returns the resource that an argument names. Raises BadInputError, with the existing names, if there is none."""
     found = cluster.get(kind, name)
     if found is None:
@@ -22,7 +22,7 @@ def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
     return found
 
 
-def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
+def find_any(cluster: ApiServer, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
     """Returns the resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name. `kinds` are those that the
     command is for; another one is found, too.
     """
@@ -43,6 +43,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
 
 
-def _there(cluster: Cluster, kind: Kind) -> str:
+def _there(cluster: ApiServer, kind: Kind) -> str:
     names = [str(item["metadata"]["name"]) for item in cluster.list(kind)]
     return f"there is {listed(names)}" if len(names) == 1 else f"there are {listed(names)}" if names else "there is none at all"

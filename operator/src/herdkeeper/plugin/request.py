@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from herdkeeper.plugin.change import annotate, carry_out
-from herdkeeper.plugin.command import WRONG, Answer, Argument, BadInputError, Call, Takes
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Takes
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json, annotation
 
@@ -101,7 +101,11 @@ def wait_until(call: Call, kind: Kind, name: str, outcome_of: Callable[[Json], O
 
 
 def awaited(call: Call, answer: Answer, subject: Awaited) -> Answer:
-    """An answer, and what a wait came to. The answer's text is written at once, and then what the resource says, whenever that changes."""
+    """With `--wait`, an answer that is fine, and what a wait came to; else the answer. Its text is written at once, and then what the
+    resource says, whenever that changes.
+    """
+    if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
+        return answer
     call.tell(answer.text)
     label = subject.label or f"{subject.kind.name}/{subject.name}"
     told: list[str] = []

@@ -27,8 +27,6 @@ def run(call: Call) -> Answer:
     what = f"an audit of {name} was requested ({spec['depth']}, {spec['repair']})"
     made = Create(AUDIT, call.given.name or run_name(name, datetime.datetime.now(datetime.UTC)), spec, what)
     answer = carry_out(call, [made])
-    if not call.given.wait or call.given.dry_run:
-        return answer
     return awaited(call, answer, Awaited(AUDIT, made.name, end_of))
 
 

@@ -26,8 +26,6 @@ def run(call: Call) -> Answer:
     spec = {**checkpoint_spec(name, call.given, template), **target}
     made = Create(CHECKPOINT, call.given.name or run_name(name, now), spec, f"a checkpoint of {name} was requested, {where(spec)}")
     answer = carry_out(call, [made])
-    if not call.given.wait or call.given.dry_run:
-        return answer
     return awaited(call, answer, Awaited(CHECKPOINT, made.name, end_of))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes
+from herdkeeper.plugin.errors import ClusterError
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.stack_tree import troubles

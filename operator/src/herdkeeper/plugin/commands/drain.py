@@ -20,8 +20,6 @@ def run_drain(call: Call) -> Answer:
     if bookie["state"] in ("Lost", "Stopped"):
         raise BadInputError(f"BOOKIE {call.given.bookie}: it is {bookie['state']}, and is removed automatically once no ledger names it")
     answer = _without_change(cluster, number) or carry_out(call, [drained(cluster, number)])
-    if not call.given.wait or call.given.dry_run:
-        return answer
     subject = Awaited(BOOKKEEPER, name, lambda item: end_of(item, number), lambda item: progress(item, number), f"{name}-bookie-{number}")
     return awaited(call, answer, subject)
 

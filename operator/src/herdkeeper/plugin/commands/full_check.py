@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdkeeper.plugin.command import FINE, Answer, Argument, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, Call, Command
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.request import Awaited, Outcome, Request, ask, awaited, waiting
@@ -17,8 +17,6 @@ def run(call: Call) -> Answer:
     name = call.given.tablespace
     before = (find(call.cluster, TABLESPACE, name, "TABLESPACE").get("status") or {}).get("fullCheck") or {}
     answer = ask(call, TABLESPACE, name, REQUEST, "a full check was requested")
-    if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
-        return answer
     begun = before.get("startedAt")
     return awaited(call, answer, Awaited(TABLESPACE, name, lambda item: verdict(item, begun)))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError, Query
+from herdkeeper.plugin.api_server import ApiServer, Query
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, Takes
+from herdkeeper.plugin.errors import ClusterError
 from herdkeeper.plugin.kinds import POD, RESOURCES
 from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.merged_logs import Line, merged
@@ -80,7 +81,7 @@ def tail_lines(written: str) -> str:
     return written
 
 
-def _read(cluster: Cluster, pod: str, container: str, query: Query) -> Iterator[str]:
+def _read(cluster: ApiServer, pod: str, container: str, query: Query) -> Iterator[str]:
     """Yields the lines of a container's log, or that it can't be read."""
     try:
         yield from cluster.lines(POD, pod, "log", [*query, ("container", container)])

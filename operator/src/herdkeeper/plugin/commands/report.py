@@ -7,8 +7,8 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.errors import ClusterError
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
 from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.report_pod import report_pod

@@ -28,8 +28,6 @@ def run(call: Call) -> Answer:
         )
     name = str(item["metadata"]["name"])
     answer = carry_out(call, [restarted(kind, name, datetime.datetime.now(datetime.UTC))])
-    if not call.given.wait or call.given.dry_run:
-        return answer
     return awaited(call, answer, Awaited(kind, name, lambda now: settled(now, item["metadata"]["generation"]), said))
 
 

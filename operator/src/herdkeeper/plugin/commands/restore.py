@@ -40,8 +40,6 @@ def run(call: Call) -> Answer:
         template = at_its_base(template, call.cluster, tablespace, past_moment(given.at, now))
     changes = restored(tablespace, given, template, now)
     answer = carry_out(call, changes)
-    if not given.wait or given.dry_run:
-        return answer
     return awaited(call, answer, Awaited(TABLESPACE, new, end_of_restore))
 
 

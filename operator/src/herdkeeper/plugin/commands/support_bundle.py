@@ -9,11 +9,12 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from herdkeeper.plugin.cluster import Cluster, ClusterError
+from herdkeeper.plugin.api_server import ApiServer
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.commands.doctor import OPERATOR_NAMESPACE, diagnosis
 from herdkeeper.plugin.commands.logs import containers, since_seconds
 from herdkeeper.plugin.commands.plan import LAST_APPLIED
+from herdkeeper.plugin.errors import ClusterError
 from herdkeeper.plugin.kinds import OBJECTS, OPERATOR, POD, RESOURCES, Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
 from herdkeeper.shared import names
@@ -34,7 +35,7 @@ def run(call: Call) -> Answer:
     return Answer(f"{path}: {len(files)} files; review it before you send it", {"file": str(path), "files": sorted(files)})
 
 
-def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
+def contents(cluster: ApiServer, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
     """Yields the bundle's files: name and text. An unreadable part is replaced by the error."""
     yield "doctor.txt", redacted_text(_read(lambda: diagnosis(cluster, operator_namespace)[2]))
     for kind in (*RESOURCES, *OBJECTS):
@@ -52,7 +53,7 @@ def packed(files: dict[str, str]) -> bytes:
     return stream.getvalue()
 
 
-def _objects(cluster: Cluster, kind: Kind) -> str:
+def _objects(cluster: ApiServer, kind: Kind) -> str:
     return _read(lambda: json.dumps([redacted(_shown(item)) for item in cluster.list(kind)], indent=1, ensure_ascii=False))
 
 
@@ -67,7 +68,7 @@ def _shown(item: Json) -> Json:
     return {**item, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _logs(cluster: Cluster, kind: Kind, seconds: int, folder: str = "") -> Iterator[tuple[str, str]]:
+def _logs(cluster: ApiServer, kind: Kind, seconds: int, folder: str = "") -> Iterator[tuple[str, str]]:
     try:
         pods = cluster.list(kind)
     except ClusterError as error:
@@ -78,7 +79,7 @@ def _logs(cluster: Cluster, kind: Kind, seconds: int, folder: str = "") -> Itera
         yield f"{folder}logs/{pod}/{container}.txt", _log(cluster, pod, query)
 
 
-def _log(cluster: Cluster, pod: str, query: list[tuple[str, str]]) -> str:
+def _log(cluster: ApiServer, pod: str, query: list[tuple[str, str]]) -> str:
     return redacted_text(_read(lambda: "\n".join(cluster.lines(POD, pod, "log", query))))
 
 

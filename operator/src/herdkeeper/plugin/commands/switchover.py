@@ -22,8 +22,6 @@ def run(call: Call) -> Answer:
         return _leads_already(call, tablespace, node)
     request = Request(names.SWITCHOVER_ANNOTATION, node, names.SWITCHOVER_ANSWER_ANNOTATION)
     answer = ask(call, TABLESPACE, name, request, f"a switchover to {node} was requested")
-    if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
-        return answer
     return awaited(call, answer, Awaited(TABLESPACE, name, lambda item: serving(item, node)))
 
 
