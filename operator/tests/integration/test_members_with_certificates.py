@@ -24,13 +24,13 @@ from herdkeeper.certificates.issue import Subject, Validity, fresh_key
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Objects
 from herdkeeper.zookeeper import build, state
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper_e2e.control_plane import REPOSITORY
+from herdkeeper_e2e.defaulting import stored
 from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.mutual_tls import MountedSecret
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for

@@ -16,10 +16,10 @@ from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import MadeMark
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.intent import with_intent
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Json, Objects
+from herdkeeper_e2e.defaulting import stored
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

@@ -18,8 +18,8 @@ from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.jobs.status import summarize_audit
 from herdkeeper.planning.actions import Plan
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.reason import Reason
+from herdkeeper_e2e.defaulting import stored
 
 AUDIT = stored(yaml.safe_load((EXAMPLES / "audit.yaml").read_text()), "demo")
 assert isinstance(AUDIT, ReplicationAudit)

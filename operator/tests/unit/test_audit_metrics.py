@@ -11,8 +11,8 @@ from situations import EXAMPLES, with_status
 
 from herdkeeper.api import BookKeeperCluster, ReplicationAudit
 from herdkeeper.engine.gauges.audits import LastAudits
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper_e2e.defaulting import stored
 
 AUDIT: ReplicationAudit = stored(yaml.safe_load((EXAMPLES / "audit.yaml").read_text()), "metered")
 CLUSTER = ObjectKey("metered", "bk")

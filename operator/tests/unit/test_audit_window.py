@@ -19,8 +19,8 @@ from herdkeeper.jobs.validate import audit_refusals
 from herdkeeper.planning.actions import Apply, Delete
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.reason import Reason
+from herdkeeper_e2e.defaulting import stored
 
 HOUR = datetime.timedelta(hours=1)
 NIGHT = Window.model_validate({"from": "22:00", "to": "05:00", "timeZone": "Europe/Rome"})

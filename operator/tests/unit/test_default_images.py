@@ -7,7 +7,7 @@ import yaml
 from situations import EXAMPLES, with_spec
 
 from herdkeeper.api.default_images import SHIPPED_IMAGES, VERSION, DefaultImages, image_of
-from herdkeeper.schema.defaulting import stored
+from herdkeeper_e2e.defaulting import stored
 
 SET = DefaultImages("zookeeper:2", "bookkeeper:3", "herddb:4", "spark:5")
 QUICKSTART = {document["kind"]: stored(document) for document in yaml.safe_load_all((EXAMPLES / "quickstart.yaml").read_text())}

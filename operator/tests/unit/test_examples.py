@@ -27,12 +27,12 @@ from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
 from herdkeeper.planning.refusal import Refusal
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey, TablespaceNames, ZooKeeperNames
 from herdkeeper.shared.objects import Objects
 from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.validate import zookeeper_refusals
+from herdkeeper_e2e.defaulting import stored
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 APPLIED = sorted(EXAMPLES.glob("*.yaml"))

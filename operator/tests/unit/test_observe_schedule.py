@@ -15,10 +15,10 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper_e2e.defaulting import stored
 
 DOCUMENTS = yaml.safe_load_all((EXAMPLES / "scheduled-checkpoint.yaml").read_text())
 SCHEDULE = with_metadata(stored(next(document for document in DOCUMENTS if document["kind"] == "ScheduledCheckpoint")), uid="mine")

@@ -21,7 +21,6 @@ from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -29,6 +28,7 @@ from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
+from herdkeeper_e2e.defaulting import stored
 
 MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
 OTHER_MANIFEST = f"i/u/manifests/{1:020d}-{3:020d}.json"

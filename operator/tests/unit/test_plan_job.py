@@ -27,13 +27,13 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.protocol.verification import is_proof
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.encryption_keys import why_keys_unusable
 from herdkeeper.spark.object_store import StoreSecrets, store_secrets, why_store_unusable, why_two_accounts
 from herdkeeper.spark.work import work_of
+from herdkeeper_e2e.defaulting import stored
 
 CHECKPOINT, AUDIT = (
     next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)

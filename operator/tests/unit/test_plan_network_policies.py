@@ -16,11 +16,11 @@ from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Apply, Delete, Plan
 from herdkeeper.planning.network_policies import build_server_policies, plan_network_policies, with_network_policies
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.settings import Settings
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.validate import zookeeper_refusals
+from herdkeeper_e2e.defaulting import stored
 
 HOME = "operators"
 NAMES = {

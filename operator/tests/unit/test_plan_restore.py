@@ -28,12 +28,12 @@ from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserv
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import Apply, CreateTablespace, Plan, SetFinalizer
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.settings import Settings
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
+from herdkeeper_e2e.defaulting import stored
 
 NODES = ("db-herddb-0", "db-herddb-1")
 MANIFEST = "i-1/ts-1/manifests/00000000000000000003-00000000000000000009.json"

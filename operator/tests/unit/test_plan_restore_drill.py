@@ -25,13 +25,13 @@ from herdkeeper.jobs.schedule.build import build_run
 from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.planning.actions import Create, Delete
 from herdkeeper.planning.status import planned
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper_e2e.defaulting import stored
 
 SPARK = "spark:1"
 UUID = "u"

@@ -16,7 +16,7 @@ from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.schedule.retention import expired_by_number, expired_checkpoints, expired_runs
 from herdkeeper.jobs.schedule.state import Run, run_of
-from herdkeeper.schema.defaulting import stored
+from herdkeeper_e2e.defaulting import stored
 
 NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)
 

@@ -23,12 +23,12 @@ from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.planning.actions import AnswerRequest, Create, Delete, Request
 from herdkeeper.planning.due import Missed, NotDue, Start, timetable_of
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper_e2e.defaulting import stored
 
 
 def example(file: str, **spec):

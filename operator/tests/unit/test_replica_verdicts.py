@@ -17,10 +17,10 @@ from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import Verdict, judged, verdicts_in_force
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper_e2e.defaulting import stored
 
 TABLESPACE = quickstart("Tablespace")
 CHECKPOINT = next(

@@ -17,10 +17,10 @@ from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.refusal import unreadable_refusals
 from herdkeeper.planning.status import refused_status, status_document
 from herdkeeper.planning.summary import Health, Summary
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.conditions import FIELDS_READ, READY
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper_e2e.defaulting import stored
 
 KIND_OF = {kind.KIND: kind for kind in KINDS}
 STATUS = {"uuid": "a-uuid", "replicas": [{"node": "db-herddb-1", "role": "follower", "verdict": "Different"}], "leader": "db-herddb-0"}

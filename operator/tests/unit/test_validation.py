@@ -19,13 +19,13 @@ from herdkeeper.bookkeeper.validate import bookkeeper_refusals
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
-from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.time import moment_of
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.state import NOT_READ, Ensemble, first_membership
 from herdkeeper.zookeeper.validate import zookeeper_refusals
+from herdkeeper_e2e.defaulting import stored
 
 
 def zookeeper(name: str = "zk", **spec: Any) -> ZooKeeperCluster:

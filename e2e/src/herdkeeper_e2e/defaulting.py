@@ -1,6 +1,4 @@
-"""What the API server stores of a manifest: with the CRDs' defaults. For reading manifests without an API server (tests, `--dry-run`
-tools).
-"""
+"""What the API server stores of a manifest: with the CRDs' defaults. For tests without an API server."""
 
 from __future__ import annotations
 
