@@ -14,8 +14,8 @@ from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import Condition, SecretReference
 from herdkeeper.bookkeeper.state.racks import placement_of
 from herdkeeper.certificates.access import herd_access
-from herdkeeper.codecs.herddb.users import SqlUser, decode_users
-from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
+from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users
+from herdkeeper.herddb.build import build_herddb, build_herddb_secret
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
@@ -116,8 +116,7 @@ def test_a_secret_that_is_older_than_the_tokens_gets_one_and_keeps_it():
     written_before = {"users": base64.b64encode(b"herdkeeper,secret,admin\n").decode()}
     old = {("Secret", "db-herddb-credentials"): {"kind": "Secret", "metadata": metadata, "data": written_before}}
     older = replace(SETTLED, objects=objects(SETTLED.objects.items, old))
-    token = {"token": base64.b64encode(b"a-fresh-token").decode()}
-    added = AddToSecret("db-herddb-credentials", "its-uid", {**users_data((ADMINISTRATOR,), "a-fresh-token"), **token})
+    added = AddToSecret("db-herddb-credentials", "its-uid", derived((ADMINISTRATOR,), "a-fresh-token"))
     assert plan_herddb(older).actions == (added,)
     secret = old["Secret", "db-herddb-credentials"] | {"data": added.data}
     newer = replace(older, objects=objects(older.objects.items, {("Secret", "db-herddb-credentials"): secret}), fresh_token="another")
@@ -300,17 +299,22 @@ def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
     assert held.wait.reason is Reason.WAITING_FOR_OTHERS
 
 
+def derived(users: tuple[SqlUser, ...], token: str):
+    """What the generated Secret has beside the login."""
+    return {key: base64.b64encode(text.encode()).decode() for key, text in (("users", encode_users(users, token)), ("token", token))}
+
+
 def secret_of(*users: SqlUser):
     """The generated Secret, with the users file made of these."""
     metadata = {"name": "db-herddb-credentials", "uid": "its-uid"}
-    return {("Secret", "db-herddb-credentials"): {"metadata": metadata, "data": {**users_data(users, "a-token"), **token_data("a-token")}}}
+    return {("Secret", "db-herddb-credentials"): {"metadata": metadata, "data": derived(users, "a-token")}}
 
 
 def test_a_changed_password_reaches_the_users_file_and_restarts_nobody():
     changed = replace(
         SETTLED, objects=objects(SETTLED.objects.items, secret_of(ADMINISTRATOR)), credentials=UserCredentials("herdkeeper", "new")
     )
-    added = AddToSecret("db-herddb-credentials", "its-uid", users_data((SqlUser("herdkeeper", "new"),), "a-token"))
+    added = AddToSecret("db-herddb-credentials", "its-uid", {"users": derived((SqlUser("herdkeeper", "new"),), "a-token")["users"]})
     assert plan_herddb(changed).actions == (added,)
 
 

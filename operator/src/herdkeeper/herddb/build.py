@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from herdkeeper.codecs.herddb.users import SqlUser, encode_users
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import CERTIFICATE_ARGUMENT, tls_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.identities import FOLDER, java_identity
+from herdkeeper.planning.identities import FOLDER, java_identity, secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
@@ -84,40 +83,14 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, users: Sequence[SqlUs
 
     Raises ValueError for what the users file can't hold.
     """
-    administrator = users[0]
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": pod.retained_metadata(cluster, COMPONENT, name),
-        "type": "Opaque",
-        "data": {
-            names.USERNAME_KEY: _base64(administrator.username),
-            names.PASSWORD_KEY: _base64(administrator.password),
-            **users_data(users, token),
-            **token_data(token),
-        },
-    }
-
-
-def users_data(users: Sequence[SqlUser], token: str) -> dict[str, str]:
-    """Returns HerdDB's users file as data of the Secret. Its revision is computed with the token, so that it can't be used to guess
-    passwords.
-    """
-    return {names.USERS_KEY: _base64(encode_users(users, token))}
-
-
-def token_data(token: str) -> dict[str, str]:
-    """Returns the token as data of the Secret."""
-    return {names.TOKEN_KEY: _base64(token)}
+    login = {names.USERNAME_KEY: users[0].username, names.PASSWORD_KEY: users[0].password}
+    # with the token, the file's revision can't be used to guess passwords
+    derived = {names.USERS_KEY: encode_users(users, token), names.TOKEN_KEY: token}
+    return secret_of(pod.retained_metadata(cluster, COMPONENT, name), {**login, **derived})
 
 
 def _with_nodes(cluster: HerdDBCluster, nodes: int) -> HerdDBCluster:
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"replicas": nodes})})
-
-
-def _base64(text: str) -> str:
-    """Encode like the API server. `stringData` could never be compared with the stored object."""
-    return base64.b64encode(text.encode()).decode()
 
 
 def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:

@@ -73,6 +73,6 @@ def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets
 
 
 def secret_of(metadata: Json, data: Mapping[str, str]) -> Json:
-    """Returns a Secret with this text."""
+    """Returns a Secret with this text, in base64 like the API server: `stringData` could never be compared with the stored object."""
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": encoded}

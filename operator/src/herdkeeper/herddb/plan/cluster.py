@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from herdkeeper.certificates.access import herd_access
 from herdkeeper.codecs.herddb.users import SqlUser
-from herdkeeper.herddb.build import build_herddb, build_herddb_secret, refuses_plaintext, token_data, users_data
+from herdkeeper.herddb.build import build_herddb, build_herddb_secret, refuses_plaintext
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
 from herdkeeper.herddb.leadership.services import leader_services
@@ -24,6 +24,7 @@ from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdRoot, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
+from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.reason import Reason
@@ -165,5 +166,6 @@ def _secret(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[str, tuple[Actio
     if fleet.credentials is None:
         return name, (Create(intended),)
     live, data = fleet.objects.get("Secret", name), fleet.objects.data("Secret", name)
-    lacking = {key: value for key, value in (users_data(users, token) | token_data(token)).items() if data.get(key) != value}
+    derived = {key: intended["data"][key] for key in (names.USERS_KEY, names.TOKEN_KEY)}
+    lacking = {key: value for key, value in derived.items() if data.get(key) != value}
     return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()

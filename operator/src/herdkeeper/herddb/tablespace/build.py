@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json
@@ -53,10 +52,4 @@ def build_connection_secret(
         names.CONNECTION_DATABASE_KEY: tablespace.sql_name,
         **({names.AUTHORITIES_KEY: authorities} if authorities is not None else {}),
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": pod.metadata(tablespace, COMPONENT, named.connection_secret),
-        "type": "Opaque",
-        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
-    }
+    return secret_of(pod.metadata(tablespace, COMPONENT, named.connection_secret), values)
