@@ -9,7 +9,7 @@ from pydantic import Field
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import DriverJob
 from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.resource import Compute, Model, Quantity, Rule, least_memory
+from herdkeeper.api.resource import Compute, Model, Quantity, least_memory
 from herdkeeper.api.schedule import Times, five_fields
 
 
@@ -68,14 +68,10 @@ class DrillStatus(Model):
     )
 
 
-def _where_declared(rule: Rule) -> Rule:
-    return rule.model_copy(update={"rule": f"!has(self.drill) || ({rule.rule})"})
-
-
 DRILL_RULES = (
     five_fields("drill"),
     *(
-        _where_declared(rule)
+        rule.model_copy(update={"rule": f"!has(self.drill) || ({rule.rule})"})
         for rule in (
             least_memory("drill.job.resources.memory", 1024),
             least_memory("drill.server.resources.memory", 512),

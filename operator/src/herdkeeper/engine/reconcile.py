@@ -151,7 +151,8 @@ def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], steps: 
         return _refuse(stub, refusals, clients)
     if names.FINALIZER not in metadata.finalizers:
         return _gone(Key.of(stub), steps)
-    plan = plan_unreadable_deletion(refusals[0].sentence, _age_seconds(metadata.deletion_timestamp))
+    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(metadata.deletion_timestamp)
+    plan = plan_unreadable_deletion(refusals[0].sentence, age.total_seconds())
     if not plan.actions:
         return replace(_refuse(stub, refusals, clients), requeue_after_seconds=plan.requeue_after_seconds)
     return Result(Outcome.FAILED) if execute(stub, plan, clients) else _gone(Key.of(stub), steps)
@@ -241,7 +242,3 @@ def _requeue_after_seconds(plan: Plan) -> float | None:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _age_seconds(timestamp: str) -> float:
-    return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(timestamp)).total_seconds()

@@ -56,15 +56,17 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str, driver_role: str = na
     secrets = _http_secrets(seen.tablespace, seen.herddb, seen.nodes, log)
     if waiting := _waiting_for_nodes(checkpoint, seen.tablespace, follower, secrets):
         return waiting
+    leader = next((replica.node for replica in replicas_of(seen.tablespace) if replica.role == "leader"), None)
+    archive = seen.tablespace.spec.log.archive
     source = CheckpointSource(
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
         herd_root=seen.herddb.names.herd_root,
         tablespace=seen.tablespace.sql_name,
-        leader=_leader(seen.tablespace, seen.herddb),
+        leader=None if leader is None else _address(leader, seen.herddb),
         follower=follower,
         secret=mounted_secret(seen.herddb),
-        archive=_archive(seen.tablespace),
+        archive=None if archive is None else ArchiveSource(seen.tablespace.metadata.name, archive.destination),
         begins_with=_base_follower(seen.tablespace, seen.herddb),
         identity=log.readers_secret,
         with_tls=frozenset(secrets),
@@ -157,15 +159,6 @@ def _resume(seen: AuditRun) -> Plan:
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
     message = f"it reads only from {described(window)}; it starts at {text_of(opens)}"
     return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(requeue.NEXT_STEP, (opens - now).total_seconds()))
-
-
-def _archive(tablespace: Tablespace) -> ArchiveSource | None:
-    archive = tablespace.spec.log.archive
-    return None if archive is None else ArchiveSource(tablespace.metadata.name, archive.destination)
-
-
-def _leader(tablespace: Tablespace, herddb: HerdDBCluster) -> str | None:
-    return next((_address(replica.node, herddb) for replica in replicas_of(tablespace) if replica.role == "leader"), None)
 
 
 def _next_compared(tablespace: Tablespace, herddb: HerdDBCluster, last: str) -> str | None:

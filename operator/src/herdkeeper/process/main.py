@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -175,13 +175,10 @@ def assigned_ids(api_client: client.ApiClient, settings: Settings) -> bool:
     if settings.pod_ids != "Auto":
         return settings.pod_ids == "Assigned"
     groups = {group.name for group in client.ApisApi(api_client).get_api_versions().groups}
-    assigned = CONSTRAINTS in groups and ASSIGNED_USERS in _annotations_of_own_namespace(api_client, settings)
+    own = client.CoreV1Api(api_client).read_namespace(settings.namespace).metadata if CONSTRAINTS in groups else None
+    assigned = own is not None and ASSIGNED_USERS in (own.annotations or {})
     logger.info("who assigns users and groups to pods", platform=assigned)
     return assigned
-
-
-def _annotations_of_own_namespace(api_client: client.ApiClient, settings: Settings) -> Mapping[str, str]:
-    return client.CoreV1Api(api_client).read_namespace(settings.namespace).metadata.annotations or {}
 
 
 class BoundedClient(client.ApiClient):  # type: ignore[misc]

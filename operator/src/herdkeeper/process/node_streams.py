@@ -114,12 +114,8 @@ class NodeStreams:
                     known, users, blocked = trouble, reported, now_blocked
                     end.wait(PACE_SECONDS)
         except (OSError, http.client.HTTPException) as error:
-            if _is_silence(error):
+            # nothing answered in time, or from that address; a node that can't be verified is not silent
+            if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
                 return answered
         self._liveness.forget(uid)  # a closed or refused connection is no silence: the process has ended
         return answered
-
-
-def _is_silence(error: Exception) -> bool:
-    """Returns whether nothing answered in time, or from that address. A node that can't be verified is not silent."""
-    return isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 PREFIX = b"alive "
 BLOCKED_SECONDS = 60.0
@@ -63,6 +62,7 @@ def decode_line(line: bytes) -> SelfReport | None:
         return None
     try:
         said = json.loads(line.removeprefix(PREFIX))
+        users = said.get("users")
         answers, seconds = bool(said["zooKeeper"]["answers"]), float(said["zooKeeper"]["seconds"])
         return SelfReport(
             zookeeper_silent=0.0 if answers else seconds,
@@ -70,11 +70,7 @@ def decode_line(line: bytes) -> SelfReport | None:
             unacknowledged={str(name): float(waited) for name, waited in said["unacknowledgedSeconds"].items()},
             failed=tuple(str(name) for name in said["failed"]),
             blocked_seconds={str(name): float(seconds) for name, seconds in said.get("blockedSeconds", {}).items()},
-            users=_users(said.get("users")),
+            users=None if users is None else ReportedUsers(users["revision"], users["refused"]),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
-
-
-def _users(said: Mapping[str, Any] | None) -> ReportedUsers | None:
-    return None if said is None else ReportedUsers(said["revision"], said["refused"])

@@ -5,7 +5,7 @@ asks whether their author may do by himself what the operator would do for him. 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from herdkeeper.api import KINDS
 from herdkeeper.schema.crd import Schema, resource_schema
@@ -27,12 +27,9 @@ def policy_files() -> dict[str, str]:
             "accounts": [text for path, text in fields.items() if path.endswith(".?serviceAccountName")],
             "annotations": [text for path, text in fields.items() if path.endswith(".?annotations")],
         }
-        found[f"{kind.PLURAL}.yaml"] = "".join(f"- name: {name}\n  expression: {json.dumps(_all(each))}\n" for name, each in lists.items())
+        joined = {name: " + ".join(f"({each})" for each in found_lists) or "[]" for name, found_lists in lists.items()}
+        found[f"{kind.PLURAL}.yaml"] = "".join(f"- name: {name}\n  expression: {json.dumps(each)}\n" for name, each in joined.items())
     return found
-
-
-def _all(lists: Iterable[str]) -> str:
-    return " + ".join(f"({each})" for each in lists) or "[]"
 
 
 def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,6 @@ from herdkeeper.codecs.bookkeeper.underreplication import (
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_settled_resource
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects, label
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
@@ -68,6 +67,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
     if cluster.metadata.deletion_timestamp is None and isinstance(metadata, LedgersMetadata):
         claims = known_claims(cluster, objects, metadata.cookies)
         objects = reader.kubernetes.with_claims(objects, key.namespace, claims, names.BOOKIE_ID_ANNOTATION)
+    pods = (pod for pod in objects.of_kind("Pod") if label(pod, names.BOOKIE_LABEL) is not None)
     fleet = BookieFleet(
         cluster=cluster,
         objects=objects,
@@ -76,7 +76,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
         dependents=observe_dependents(cluster, HerdDBCluster, reader),
         disruption=ensemble_disruption(cluster, reader) or databases_disruption(key, reader),
-        machines=_machines(objects, reader),
+        machines=nodes_of(pods, reader),
         expandable=_expandable(cluster, objects, reader),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         identities=_identities(cluster, store, reader),
@@ -109,11 +109,6 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, reader: ClusterRea
         if claim.storage_class is not None and (claim.requested_bytes or wanted) < wanted:
             classes.add(claim.storage_class)
     return {name: reader.kubernetes.expandable(name) for name in sorted(classes)}
-
-
-def _machines(objects: Objects, reader: ClusterReader) -> Nodes:
-    """Returns the nodes of the bookies' pods."""
-    return nodes_of((pod for pod in objects.of_kind("Pod") if label(pod, names.BOOKIE_LABEL) is not None), reader)
 
 
 def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) -> LedgerScan | Unknown | None:

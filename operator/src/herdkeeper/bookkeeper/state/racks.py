@@ -62,9 +62,10 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
         pod = objects.get("Pod", named.pod(int(number))) or {}
         node = nodes.get(pod.get("spec", {}).get("nodeName") or "")
         host = named.host(int(number))
-        rack = _rack(node, cluster.spec.placement.rack_label) if isinstance(node, Node) else before.get(host)
-        if rack is not None:
-            found[host] = rack
+        if isinstance(node, Node):
+            found[host] = Rack(node.labels.get(cluster.spec.placement.rack_label) or node.name, node.labels.get(REGION_LABEL) or None)
+        elif host in before:
+            found[host] = before[host]
     return dict(sorted(found.items()))
 
 
@@ -99,18 +100,11 @@ def format_racks(racks: Mapping[str, Rack]) -> str:
     topology with leaves of unequal depth.
     """
     by_region = policy_for(racks) is PlacementPolicy.REGION_AWARE
-    return "".join(f"{host} {_location(rack, by_region)} {rack.region or NO_REGION}\n" for host, rack in sorted(racks.items()))
+    above = {host: f"/{rack.region or 'default-region'}" if by_region else "" for host, rack in racks.items()}
+    return "".join(f"{host} {above[host]}/{rack.name} {rack.region or NO_REGION}\n" for host, rack in sorted(racks.items()))
 
 
 def parse_racks(text: str) -> dict[str, Rack]:
     """Parses what format_racks wrote; other lines are ignored."""
     rows = [line.split() for line in text.splitlines()]
     return {row[0]: Rack(row[1].rpartition("/")[2], None if row[2] == NO_REGION else row[2]) for row in rows if len(row) == 3}
-
-
-def _rack(node: Node, label: str) -> Rack:
-    return Rack(node.labels.get(label) or node.name, node.labels.get(REGION_LABEL) or None)
-
-
-def _location(rack: Rack, by_region: bool) -> str:
-    return f"/{rack.region or 'default-region'}/{rack.name}" if by_region else f"/{rack.name}"

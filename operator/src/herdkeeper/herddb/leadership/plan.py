@@ -113,7 +113,8 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
     cases, later = _take_turns(fleet, [_case(fleet, found, rules) for found in records])
     due = [TablespaceMove(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
-    led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
+    leaders = ((case.found.record, case.decision.to if isinstance(case.decision, Move) else case.found.record.leader) for case in cases)
+    led = [replace(record, leader=leader) for record, leader in leaders]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     # Creating a Service is not part of a move, and must not block one, e.g. because of a quota.
     services = (apply for apply in leader_services(fleet, led) if not apply.new)
@@ -145,10 +146,6 @@ def _case(fleet: SqlFleet, found: VersionedRecord, rules: MoveRules) -> Case:
         relieve=asking is not None,
     )
     return Case(found, situation, asking, decide(situation))
-
-
-def _leader_after(case: Case) -> str:
-    return case.decision.to if isinstance(case.decision, Move) else case.found.record.leader
 
 
 def _take_turns(fleet: SqlFleet, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:

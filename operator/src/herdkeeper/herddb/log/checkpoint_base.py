@@ -70,14 +70,12 @@ def bases(
         and checkpoint.metadata.deletion_timestamp is None
         and not is_made_for_a_drill(checkpoint)
         and status.lsn is not None
-        and _is_base(status, log)
+        and status.phase == "Succeeded"
+        and is_proof(status.verified)
+        and log_of_manifest(status.manifest) == log
         and (ledgers is None or status.lsn.ledger_id <= max(ledgers.active, default=-1))
         and (restart := _restart(status)) is not None
     )
-
-
-def _is_base(status: CheckpointStatus, log: LogIdentity) -> bool:
-    return status.phase == "Succeeded" and is_proof(status.verified) and log_of_manifest(status.manifest) == log
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:

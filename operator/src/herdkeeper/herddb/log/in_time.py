@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator
 
-from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.checkpoint_base import Base, bases, is_made_for_a_drill
 from herdkeeper.herddb.log.seen_archive import archive_begins, archived_at
@@ -100,12 +100,9 @@ def _is_needed(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
 
 
 def _wants_checkpoints(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    return tablespace.spec.log.keep_until_checkpoint or any(_counts(each) for each in seen.checkpoints)
-
-
-def _counts(checkpoint: Checkpoint) -> bool:
-    """Returns whether the Checkpoint shows that Checkpoints are wanted: one made for a drill does not."""
-    return checkpoint.metadata.deletion_timestamp is None and not is_made_for_a_drill(checkpoint)
+    # one made for a drill does not show that they are wanted
+    made = (each for each in seen.checkpoints if each.metadata.deletion_timestamp is None and not is_made_for_a_drill(each))
+    return tablespace.spec.log.keep_until_checkpoint or any(made)
 
 
 def _needs(tablespace: Tablespace, seen: TablespaceObserved, ledgers: LedgerList, found: tuple[Base, ...]) -> Iterator[Need]:

@@ -45,7 +45,7 @@ T = TypeVar("T")
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
     """Returns all that is known of a cluster: its leaders, its credentials, and its root in ZooKeeper."""
     fleet = observe_leadership(cluster, reader)
-    log, root = fleet.log, fleet.named.herd_root
+    log, root, stack = fleet.log, fleet.named.herd_root, fleet.bookkeeper
     return replace(
         fleet,
         root_parent=_ask(reader, log, lambda znodes: znodes.read(root.rpartition("/")[0]) is not None),
@@ -55,7 +55,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, reader),
-        disruption=_disruption(fleet.bookkeeper, reader),
+        disruption=None if stack is None else servers_disruption(stack, reader) or ensemble_disruption(stack, reader),
         machines=nodes_of_doubted(fleet.objects, fleet.present, reader),
         tls=read_tls(cluster, log, reader) if log is not None else None,
         identities=_identities(cluster, log, reader),
@@ -130,11 +130,6 @@ def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuid
     paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
     found = _ask(reader, log, lambda znodes: [(path, pin[1]) for path in paths if (pin := znodes.read(path)) is not None])
     return () if isinstance(found, Unknown) else tuple(found)
-
-
-def _disruption(bookkeeper: BookKeeperCluster | None, reader: ClusterReader) -> str | None:
-    """Returns which bookie, or ensemble member, is being disrupted."""
-    return None if bookkeeper is None else servers_disruption(bookkeeper, reader) or ensemble_disruption(bookkeeper, reader)
 
 
 def _read_running_nodes(fleet: SqlFleet, unasked: Mapping[str, Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:

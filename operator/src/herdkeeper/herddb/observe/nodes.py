@@ -53,13 +53,14 @@ def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown
 def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
     # a node that does not name the leader has compared HerdDB's own digest, which fails equal replicas
     told = {table: check for table, check in sorted((entry.get("checks") or {}).items()) if "leader" in check}
+    last_error, blocked = entry.get("lastError"), entry.get("blockedSeconds")
     return NodeTablespace(
         name=str(entry["name"]),
         uuid=str(entry["uuid"]),
         role=str(entry["role"]),
         ready=bool(entry["ready"]),
         lsn=_lsn(entry.get("applied")),
-        last_error=_text(entry.get("lastError")),
+        last_error=None if last_error is None else str(last_error),
         checkpoint=_lsn(entry.get("checkpoint")),
         recoverable=entry.get("recoverable"),
         retained_log=_retained(entry.get("retainedLog")),
@@ -67,7 +68,7 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         full_check=_full_check(entry),
         barred=entry.get("barred"),
         barred_until=_barred_until(entry),
-        blocked_seconds=_seconds(entry.get("blockedSeconds")),
+        blocked_seconds=float(blocked) if isinstance(blocked, int | float) else None,
         counts=_counts(entry.get("counts")),
         unreplayable=_unreplayable(entry.get("unreplayable")),
     )
@@ -77,14 +78,6 @@ def _barred_until(entry: dict[str, Any]) -> tuple[int, int] | Unknown | None:
     if not entry.get("barred") or "barredUntil" not in entry:
         return None
     return _lsn(entry["barredUntil"]) or Unknown("the node's disk does not show the LSN at which the replica differed")
-
-
-def _seconds(told: object) -> float | None:
-    return float(told) if isinstance(told, int | float) else None
-
-
-def _text(told: object) -> str | None:
-    return None if told is None else str(told)
 
 
 def _counts(told: dict[str, Any] | None) -> Counts | None:

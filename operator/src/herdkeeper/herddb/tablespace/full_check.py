@@ -16,7 +16,7 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.schedule import Timing
 from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, LogBoundary, UncheckedTable
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, NodeView, TableVerdict
+from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, NodeView
 from herdkeeper.shared.unknown import Unknown
 
 BEGIN = (-1, -1)
@@ -179,17 +179,14 @@ def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | U
     if not isinstance(copy, NodeTablespace):
         return known
     tables = {table.name for table in check.tables}
-    about = [verdict for verdict in copy.checks if verdict.table in tables and _is_about(verdict, check)]
+    since = [verdict for verdict in copy.checks if verdict.table in tables and check.after < verdict.lsn]
+    about = [verdict for verdict in since if check.until is None or verdict.lsn <= check.until]
     if failed := tuple(sorted(verdict.table for verdict in about if not verdict.passed)):
         return CheckedReplica(node=known.node, verdict="Failed", different_tables=failed)
     all_passed = bool(tables) and {verdict.table for verdict in about} >= tables
     if all_passed and check.completed_at is not None and check.error is None:
         return CheckedReplica(node=known.node, verdict="Passed")
     return known
-
-
-def _is_about(verdict: TableVerdict, check: KnownCheck) -> bool:
-    return check.after < verdict.lsn and (check.until is None or verdict.lsn <= check.until)
 
 
 def _pair(lsn: Lsn | LogBoundary | None) -> tuple[int, int] | None:

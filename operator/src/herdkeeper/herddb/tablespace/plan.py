@@ -84,11 +84,9 @@ def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, dr
             not_ours = _why_another_tablespace(tablespace, record) or refuse_existing(tablespace, record)
             if not_ours is not None:
                 return not_ours
-            return _with_pins(tablespace, _judged(tablespace, seen, record.uuid), seen.record, spark_image, driver_role)
-
-
-def _judged(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> TablespaceObserved:
-    return replace(seen, nodes=judged(seen.nodes, uuid, verdicts_in_force(tablespace, uuid, seen.checkpoints, seen.nodes)))
+            verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
+            judging = replace(seen, nodes=judged(seen.nodes, record.uuid, verdicts))
+            return _with_pins(tablespace, judging, seen.record, spark_image, driver_role)
 
 
 def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:

@@ -189,8 +189,9 @@ def _why_not_checkable(seen: TablespaceObserved, record: TablespaceRecord) -> st
             return f"{node} can't be reached ({copy.why})"
         if copy is None or copy.role != wanted or not copy.ready:
             return f"{node} is not a settled {wanted} ({_role_of(copy, wanted)})"
-        if why := _why_not_reporting(copy):
-            return f"{node} {why}"
+        # a follower with an older node program could not tell to which check a verdict belongs
+        if isinstance(copy.full_check, Unknown):
+            return f"{node} can't check all tables ({copy.full_check.why})"
     return None
 
 
@@ -198,8 +199,3 @@ def _role_of(copy: NodeTablespace | None, wanted: str) -> str:
     if copy is None:
         return "it does not hold the tablespace"
     return f"it is {copy.role}" if copy.role != wanted else "it is not ready"
-
-
-def _why_not_reporting(copy: NodeTablespace) -> str | None:
-    """A follower with an older node program could not tell to which check a verdict belongs."""
-    return f"can't check all tables ({copy.full_check.why})" if isinstance(copy.full_check, Unknown) else None

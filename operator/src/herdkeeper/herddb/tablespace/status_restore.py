@@ -8,7 +8,7 @@ from herdkeeper.api import Tablespace
 from herdkeeper.herddb.tablespace.plan_restore import RestoreFiles, files_of, restore_run
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.planning.summary import Health
-from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.job_run import root_of
@@ -56,7 +56,7 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
         case "Running":
             return Health("False", Reason.RESTORING, _sentence(tablespace, seen))
         case "Failed":
-            return Health("False", Reason.RESTORE_FAILED, f"{_failure(run, said)}; {_advice(tablespace, said)}")
+            return Health("False", Reason.RESTORE_FAILED, f"the restore failed: {(said or run).message}; {_advice(tablespace, said)}")
         case "Succeeded":
             return None
         case _:
@@ -75,13 +75,9 @@ def _sentence(tablespace: Tablespace, seen: TablespaceObserved) -> str:
             return "rows are being loaded from the checkpoint"
 
 
-def _failure(run: Run, said: RestoreSummary | None) -> str:
-    return f"the restore failed: {said.message}" if said is not None else f"the restore failed: {run.message}"
-
-
 def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
     """Advice for a person. It names deletion only if nothing but this restore wrote."""
-    job = _job(tablespace)
+    job = names.job_name(tablespace.key, names.RESTORE_COMPONENT)
     if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
         return "delete this Tablespace with deletionPolicy Delete, which drops the loaded rows, and create it again once the cause is fixed"
     again = f"once the cause is fixed, delete the Job {job}: the next one continues where it stopped"
@@ -93,12 +89,8 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
 
 def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
     run = restore_run(tablespace, seen)
-    if run.termination_message is None:
-        return run, None
-    try:
-        return run, RestoreSummary.from_json(run.termination_message)
-    except SummaryError:
-        return run, None
+    said = run.reported(RestoreSummary.from_json)
+    return run, said if isinstance(said, RestoreSummary) else None
 
 
 def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
@@ -112,7 +104,3 @@ def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: R
 def _rows(seen: TablespaceObserved) -> dict[str, int]:
     progress = seen.progress
     return {"rowsLoaded": progress.loaded, "rows": progress.rows} if isinstance(progress, RestoreProgress) else {}
-
-
-def _job(tablespace: Tablespace) -> str:
-    return names.job_name(tablespace.key, names.RESTORE_COMPONENT)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from herdkeeper.api import HerdDBCluster, Tablespace
-from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.planning.refusal import Refusal, timetable_refusals
 from herdkeeper.shared import names
@@ -44,17 +43,14 @@ def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Ite
         same = other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name
         # a tablespace that is being dropped keeps its name until it is gone: a new owner would lose it
         holds = other.metadata.deletion_timestamp is None or names.FINALIZER in other.metadata.finalizers
-        if same and other.metadata.name != mine.name and holds and _older(other.metadata, mine):
+        older = (other.metadata.creation_timestamp, other.metadata.name) < (mine.creation_timestamp, mine.name)
+        if same and other.metadata.name != mine.name and holds and older:
             yield Refusal(
                 "spec.tablespaceName",
                 tablespace.sql_name,
                 f"the Tablespace {other.metadata.name} already declares it in the HerdDBCluster {other.spec.herd_db_ref.name}",
                 "delete this resource and create one with another tablespaceName",
             )
-
-
-def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
-    return (one.creation_timestamp, one.name) < (other.creation_timestamp, other.name)
 
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:

@@ -27,7 +27,8 @@ def run(call: Call) -> Answer:
     if not call.given.show_password:
         entries[names.PASSWORD_KEY] = HIDDEN
     widest = max(map(len, entries), default=0)
-    lines = [f"{name:<{widest}}  {_short(name, value)}" for name, value in entries.items()]
+    short = {name: f"({len(value.splitlines())} lines of PEM)" if name in LONG else value for name, value in entries.items()}
+    lines = [f"{name:<{widest}}  {value}" for name, value in short.items()]
     name = str(secret["metadata"]["name"])
     return Answer("\n".join([f"Secret/{name}", *lines]), {"secret": name, "entries": entries})
 
@@ -47,10 +48,6 @@ def no_secret(tablespace: Json) -> str:
 def decoded(secret: Json) -> dict[str, str]:
     """Returns the entries of a Secret as text, sorted by name."""
     return {name: base64.b64decode(value).decode(errors="replace") for name, value in sorted((secret.get("data") or {}).items())}
-
-
-def _short(name: str, value: str) -> str:
-    return f"({len(value.splitlines())} lines of PEM)" if name in LONG else value
 
 
 COMMAND = Command(
