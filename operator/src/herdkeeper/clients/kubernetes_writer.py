@@ -69,14 +69,12 @@ class KubernetesWriter:
     def annotate(self, namespace: str, action: Annotate) -> None:
         """Merge annotations, if the object's uid still matches."""
         body = {"metadata": {"uid": action.uid, "annotations": action.annotations}}
-        path = self._path(action.api_version, action.kind, ObjectKey(namespace, action.name))
-        self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        self._merge(action.api_version, action.kind, ObjectKey(namespace, action.name), body)
 
     def add_to_secret(self, namespace: str, action: AddToSecret) -> None:
         """Merge entries, if the Secret's uid still matches."""
         body = {"metadata": {"uid": action.uid}, "data": action.data}
-        path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
-        self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        self._merge("v1", "Secret", ObjectKey(namespace, action.name), body)
 
     def set_authority(self, action: SetAuthority) -> None:
         """Replace all entries of an authority, if its Secret is unchanged. Server-side apply would keep those that a restore of the Secret
@@ -84,22 +82,18 @@ class KubernetesWriter:
         """
         manifest = action.manifest
         body = {**manifest, "data": {**dict.fromkeys(AUTHORITY_ENTRIES), **manifest["data"]}}
-        path = self._path("v1", "Secret", _key(manifest))
-        self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        self._merge("v1", "Secret", _key(manifest), body)
 
     def answer_request(self, namespace: str, action: AnswerRequest) -> None:
         """Replace the request by its answer, if the resource is unchanged."""
         marks = {action.request.annotation: None, action.request.answer_annotation: action.answer}
         body = {"metadata": {"resourceVersion": action.resource_version, "annotations": marks}}
-        path = self._path(API_VERSION, action.kind, ObjectKey(namespace, action.name))
-        self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        self._merge(API_VERSION, action.kind, ObjectKey(namespace, action.name), body)
 
     def resize(self, namespace: str, action: Resize) -> None:
         """Change the request of a volume claim, if its uid still matches."""
-        kind = "PersistentVolumeClaim"
         body = {"metadata": {"uid": action.uid}, "spec": {"resources": {"requests": {"storage": action.size}}}}
-        path = self._path("v1", kind, ObjectKey(namespace, action.name))
-        self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        self._merge("v1", "PersistentVolumeClaim", ObjectKey(namespace, action.name), body)
 
     def delete(self, namespace: str, action: Delete) -> None:
         """Delete in the background, if the uid and, if given, the version still match. A missing object is no error."""
@@ -115,8 +109,7 @@ class KubernetesWriter:
         """Replace the finalizers, if the resource is unchanged."""
         metadata = resource.metadata
         body = {"metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid, "finalizers": list(finalizers)}}
-        path = self._path(API_VERSION, resource.KIND, ObjectKey(metadata.namespace, metadata.name))
-        self._request("patch", path, resource.KIND, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        self._merge(API_VERSION, resource.KIND, resource.key, body)
 
     def write_status(self, resource: Resource, status: Json) -> None:
         """Apply the whole status server-side, with its own field manager. A missing resource is no error.
@@ -159,11 +152,8 @@ class KubernetesWriter:
             return False
         if refusal.status == 404:
             return True
-        key = resource.key
         try:
-            found = self._client.resources.get(api_version=API_VERSION, kind=resource.KIND).get(
-                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
-            )
+            found = self._get(API_VERSION, resource.KIND, resource.key)
         except ApiException as error:
             return bool(error.status == 404)
         return bool(found["metadata"]["uid"] != resource.metadata.uid)
@@ -204,24 +194,21 @@ class KubernetesWriter:
             except ApiException as error:
                 if error.status != 409:
                     raise
-                self._increase_count(events, body)
+                self._increase_count(body)
         except ApiException as error:
             logger.warning("event refused", reason=reason, message=message, error=_message_of(error, "post Event"))
 
-    def _increase_count(self, events: Any, body: Json) -> None:
+    def _increase_count(self, body: Json) -> None:
         """Increase the count of an existing event. A concurrent count may win: it is only news."""
-        key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        found = events.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
+        found = self._get("v1", "Event", _key(body))
         again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": body["lastTimestamp"]}
-        path = events.path(name=key.name, namespace=key.namespace)
+        path = self._path("v1", "Event", _key(body))
         self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
 
     def _require_no_stranger(self, manifest: Json) -> None:
         key = _key(manifest)
         try:
-            found = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]).get(
-                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
-            )
+            found = self._get(manifest["apiVersion"], manifest["kind"], key)
         except ApiException as error:
             if error.status == 404:
                 return
@@ -234,6 +221,14 @@ class KubernetesWriter:
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
         return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
+
+    def _get(self, api_version: str, kind: str, key: ObjectKey) -> Any:
+        resource = self._client.resources.get(api_version=api_version, kind=kind)
+        return resource.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
+
+    def _merge(self, api_version: str, kind: str, key: ObjectKey, body: Json) -> None:
+        path = self._path(api_version, kind, key)
+        self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> Json:
         try:
