@@ -6,7 +6,6 @@ again from a new observation.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from dataclasses import replace
 from typing import Any
@@ -188,8 +187,7 @@ def _shown(plan: Plan) -> Plan:
 
 def _gone(key: Key, steps: Steps) -> Result:
     """Remove the metrics of a resource that no longer exists: it must not count as not Ready."""
-    with contextlib.suppress(KeyError):
-        READY_GAUGE.remove(key.kind, key.namespace, key.name)
+    READY_GAUGE.remove(key.kind, key.namespace, key.name)
     CONDITIONS.show(key.kind, key.namespace, key.name, ())
     show_figures(key.kind, key.namespace, key.name, {})
     steps.remove_gauges(key.object_key)

@@ -6,7 +6,6 @@ it has seen the resources. An audit of chosen ledgers is left out.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Mapping
 from datetime import datetime
@@ -47,7 +46,6 @@ _SEVERITIES = {
     "low": "Low",
 }
 _STATES = {"replicas": "verified", "replicasUnread": "unread", "replicasUnknown": "unknown"}
-_GAUGES = (ENTRIES, COMPLETED)
 
 
 class LastAudits:
@@ -98,7 +96,7 @@ class LastAudits:
         """Takes away what is shown of a cluster that is no more."""
         with self._lock:
             self._created.pop((cluster.namespace, cluster.name), None)
-            _remove(CREATED, cluster.namespace, cluster.name)
+            CREATED.remove(cluster.namespace, cluster.name)
             self._forget_audits((cluster.namespace, cluster.name))
 
     def _forget_audits(self, cluster: tuple[str, str]) -> None:
@@ -107,17 +105,8 @@ class LastAudits:
             labels = (*cluster, depth.value)
             self._shown.pop(labels, None)
             self._complete.pop(labels, None)
-            for gauge in _GAUGES:
-                _remove(gauge, *labels)
-            for severity in _SEVERITIES.values():
-                _remove(FINDINGS, *labels, severity)
-            for state in _STATES.values():
-                _remove(COPIES, *labels, state)
-
-
-def _remove(gauge: Gauge, *labels: str) -> None:
-    with contextlib.suppress(KeyError):
-        gauge.remove(*labels)
+        for gauge in (FINDINGS, ENTRIES, COPIES, COMPLETED):
+            gauge.remove_by_labels({"namespace": cluster[0], "bookkeeper": cluster[1]})
 
 
 LAST_AUDITS = LastAudits()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -30,8 +29,7 @@ class Conditions:
         values = {(each["type"], each["reason"]): _VALUES.get(each["status"], -1) for each in conditions}
         with self._lock:
             for gone in self._shown.pop(resource, frozenset()) - values.keys():
-                with contextlib.suppress(KeyError):
-                    CONDITION.remove(*resource, *gone)
+                CONDITION.remove(*resource, *gone)
             for condition, value in values.items():
                 CONDITION.labels(*resource, *condition).set(value)
             if values:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -35,5 +34,4 @@ def show_drill(schedule: ScheduledCheckpoint, drill: Mapping[str, Any] | None) -
 def forget_drill(schedule: ObjectKey) -> None:
     """Takes away what is shown of a schedule that is no more, or has no drills."""
     for gauge in (FAILED, SECONDS, SUCCEEDED):
-        with contextlib.suppress(KeyError):
-            gauge.remove(schedule.namespace, schedule.name)
+        gauge.remove(schedule.namespace, schedule.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,8 +78,7 @@ def show_figures(kind: str, namespace: str, name: str, status: Mapping[str, Any]
         if value is not None:
             gauge.labels(namespace, name).set(value)
         else:
-            with contextlib.suppress(KeyError):
-                gauge.remove(namespace, name)
+            gauge.remove(namespace, name)
 
 
 def _number(status: Mapping[str, Any], path: tuple[str, ...]) -> float | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from prometheus_client import Gauge
 
 from herdkeeper.api import Tablespace
@@ -32,25 +30,14 @@ def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) 
         if ends:
             RETENTION_ENDS.labels(key.namespace, key.name, needer.value).set(min(ends).timestamp())
         else:
-            _forget(key, needer)
+            RETENTION_ENDS.remove(key.namespace, key.name, needer.value)
     if known:
         IN_TIME.labels(key.namespace, key.name).set(all(each.phase is Phase.IN_TIME for each in known))
     else:
-        _forget_whether(key)
+        IN_TIME.remove(key.namespace, key.name)
 
 
 def forget_log(tablespace: ObjectKey) -> None:
     """Takes away what is shown of a tablespace that is no more."""
-    _forget(tablespace, *Needer)
-    _forget_whether(tablespace)
-
-
-def _forget(tablespace: ObjectKey, *needers: Needer) -> None:
-    for needer in needers:
-        with contextlib.suppress(KeyError):
-            RETENTION_ENDS.remove(tablespace.namespace, tablespace.name, needer.value)
-
-
-def _forget_whether(tablespace: ObjectKey) -> None:
-    with contextlib.suppress(KeyError):
-        IN_TIME.remove(tablespace.namespace, tablespace.name)
+    for gauge in (IN_TIME, RETENTION_ENDS):
+        gauge.remove_by_labels({"namespace": tablespace.namespace, "tablespace": tablespace.name})
