@@ -14,6 +14,8 @@ from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
 from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import MadeMark
+from herdkeeper.bookkeeper.state.racks import placement_of
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
@@ -83,6 +85,8 @@ def ready(resource: Any, **fields: Any) -> Any:
 
 ENSEMBLE = ZooKeeperNames(ObjectKey("demo", "zk")).address(1)
 """Where the quickstart's ensemble serves."""
+LOG_STORE = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}), ObjectKey("demo", "bk"))
+"""The location of the log of a database on the quickstart's bookies."""
 
 
 def bookkeeper_serving() -> BookKeeperCluster:

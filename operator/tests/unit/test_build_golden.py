@@ -39,7 +39,7 @@ from herdkeeper.codecs.herddb.users import SqlUser
 from herdkeeper.codecs.herddb.users import invalid_part as unfit_of_user
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.herddb.build import LogStore, build_herddb, build_herddb_secret
-from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
+from herdkeeper.herddb.log.build_archive import build_archiver
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
@@ -118,7 +118,7 @@ def secured() -> tuple[Any, ...]:
         *build_checkpoint(checkpoint, source, SPARK),
         *build_audit(audit, AuditSource(address, "/demo/quick/ledgers", identity=log.readers_secret), SPARK),
         *build_restore(restored, restore, SPARK),
-        build_archiver(archived, ArchivedLog(address, "/demo/quick/ledgers", "/demo/quick/herd", log.readers_secret), SPARK),
+        build_archiver(archived, log, "/demo/quick/herd", SPARK),
     )
 
 
@@ -225,7 +225,7 @@ def built() -> dict[str, tuple[Any, ...]]:
         "checkpoint-by-workload-identity": (
             *build_checkpoint(in_azure, source, SPARK),
             build_removal(in_azure, "i/u/manifests/m.json", SPARK),
-            build_archiver(log_in_azure, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd"), SPARK, StoreSecrets({})),
+            build_archiver(log_in_azure, log, "/demo/quick/herd", SPARK, StoreSecrets({})),
         ),
         "checkpoint-in-google-beside-an-archive-in-azure": build_checkpoint(
             in_google, replace(source, archive=ArchiveSource("flights", log_in_azure.spec.log.archive.destination)), SPARK
@@ -277,13 +277,13 @@ def built() -> dict[str, tuple[Any, ...]]:
                 SPARK,
             ),
         ),
-        "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.2.0"),),
+        "archive": (build_archiver(archived, log, "/demo/db/herd", "herdkeeper/spark:0.2.0"),),
         "archive-with-keys": (
-            build_archiver(sealed_log, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), SPARK),
+            build_archiver(sealed_log, log, "/demo/db/herd", SPARK),
             *build_checkpoint(sealed, replace(source, archive=ArchiveSource("quick", sealed_log.spec.log.archive.destination)), SPARK)[-1:],
         ),
         "archive-in-object-store": (
-            build_archiver(in_store, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), SPARK, StoreSecrets({"s/k": "given"})),
+            build_archiver(in_store, log, "/demo/db/herd", SPARK, StoreSecrets({"s/k": "given"})),
             *build_checkpoint(
                 stored.model_copy(update={"spec": stored.spec.model_copy(update={"destination": ON_VOLUME})}),
                 replace(source, archive=ArchiveSource("quick", in_store.spec.log.archive.destination)),

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from situations import LOG_STORE
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import Destination
-from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
+from herdkeeper.herddb.log.build_archive import build_archiver
 from herdkeeper.planning import pods as pod
 from herdkeeper.spark.build_job import build_audit, build_removal, build_restore
 from herdkeeper.spark.sources import AuditSource, Login, RestoreSource
@@ -49,8 +50,9 @@ def of_restore(pods: Any) -> Template:
 
 def of_archiver(pods: Any) -> Template:
     spec = {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": CLAIM, "pods": pods}}}
-    log = ArchivedLog(ZOOKEEPER, "/demo/bk/ledgers", "/demo/db/herd")
-    return dict(build_archiver(Tablespace.model_validate({"metadata": META, "spec": spec}), log, IMAGE)["spec"]["template"])
+    return dict(
+        build_archiver(Tablespace.model_validate({"metadata": META, "spec": spec}), LOG_STORE, "/demo/db/herd", IMAGE)["spec"]["template"]
+    )
 
 
 def of_executors(pods: Any) -> Template:

@@ -250,7 +250,7 @@ def test_a_replica_has_passed_only_when_it_told_so_of_each_table_of_this_check(c
         seen(Unknown("silence"), Unknown("silence")),
         seen(leader(None), follower()),
         replace(seen(), record=Unknown("ZooKeeper does not answer")),
-        replace(seen(), herddb=None, zookeeper_address=None, record=Unknown("the HerdDBCluster does not exist yet")),
+        replace(seen(), herddb=None, log=None, record=Unknown("the HerdDBCluster does not exist yet")),
     ],
 )
 def test_what_a_replica_answered_stays_known_though_the_nodes_forget_it(answered, verdict, later):

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import replace
 
 import pytest
-from situations import with_metadata, with_spec, with_status
+from situations import LOG_STORE, with_metadata, with_spec, with_status
 from test_full_check import (
     DATABASE,
     DONE,
@@ -231,7 +231,7 @@ def test_it_is_looked_at_again_at_the_next_time_and_no_later_than_without_a_sche
 def test_what_was_done_is_looked_after_though_the_next_time_is_far_off():
     """The connection Secret is made anew, which has no time of its own to look again."""
     far_off = scheduled(last_schedule_time="2026-11-22T02:00:00Z")
-    changed = at_time("22T03:00", replace(seen(), zookeeper_address="zk-1:2181"))
+    changed = at_time("22T03:00", replace(seen(), log=replace(LOG_STORE, zookeeper_address="zk-1:2181")))
     assert plan(far_off, changed).actions != ()
     assert plan(far_off, changed).requeue_after_seconds == 2.0
 

@@ -21,7 +21,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_a
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_retirement
 from herdkeeper.bookkeeper.state.racks import placement_of
 from herdkeeper.herddb.build import LogStore, build_herddb
-from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
+from herdkeeper.herddb.log.build_archive import build_archiver
 from herdkeeper.planning.network_access import ENTRANCES, Declared, Operator, Ours, Reach, entrances_of
 from herdkeeper.planning.network_policies import build_server_policies
 from herdkeeper.shared import names
@@ -150,6 +150,7 @@ def stack(namespace: str, prefix: str, mode: str = "Insecure", **network: Any) -
         template={"tablespaceRef": {"name": f"{prefix}ts"}, "destination": CLAIM},
         drill={"schedule": "0 5 * * SUN"},
     )
+    log = LogStore(address, "/ledgers", placement_of(bookkeeper, {}), bookkeeper.key)
     bookie, place = BookieIdentity(0, f"{prefix}bk-bookie-0-abc123"), Destination.model_validate(CLAIM)
     source = CheckpointSource(address, "/ledgers", "/herd", "ts", "leader:9845", "follower:9845", "secret")
     manifests = (
@@ -159,8 +160,8 @@ def stack(namespace: str, prefix: str, mode: str = "Insecure", **network: Any) -
         *build_autorecovery(bookkeeper, address, {}),
         build_move(bookkeeper, bookie, 1, DrainSource(address, IMAGE)),
         build_retirement(bookkeeper, bookie, DrainSource(address, "jobs")),
-        *build_herddb(herddb, LogStore(address, "/ledgers", placement_of(bookkeeper, {}), bookkeeper.key), "credentials"),
-        build_archiver(tablespace, ArchivedLog(address, "/ledgers", "/herd"), IMAGE),
+        *build_herddb(herddb, log, "credentials"),
+        build_archiver(tablespace, log, "/herd", IMAGE),
         *build_restore(tablespace, RestoreSource(address, "/herd", place, "m.json", Login("credentials")), IMAGE),
         *build_checkpoint(checkpoint, source, IMAGE),
         *build_checkpoint(alone, source, IMAGE),

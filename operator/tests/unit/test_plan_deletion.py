@@ -255,8 +255,7 @@ def test_what_was_never_made_needs_no_deletion():
     ("situation", "seen"),
     [
         ("there is no database", replace(SETTLED, herddb=None)),
-        ("the database has no ensemble yet", replace(SETTLED, zookeeper_address=None)),
-        ("the database has no log yet", replace(SETTLED, ledgers_root=None)),
+        ("the database has no log yet", replace(SETTLED, log=None)),
         ("the record can't be read", replace(SETTLED, record=Unknown("silence"))),
         ("nobody leads HerdDB's own tablespace", replace(SETTLED, system_leader=None)),
         ("its leader is not Ready", replace(SETTLED, nodes={})),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from situations import quickstart, ready, with_metadata, with_spec, with_status
+from situations import LOG_STORE, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus, Lsn
@@ -44,8 +44,7 @@ KEEPS = with_spec(FORGETFUL, log=TablespaceLog(keep_until_checkpoint=True))
 NODE = "db-herddb-0"
 SEEN = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
-    zookeeper_address="zk-0:2181",
-    ledgers_root="/demo/bk/ledgers",
+    log=LOG_STORE,
     record=VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE,), 1, 30_000), 4),
     log_left=True,
     system_leader=NODE,
@@ -188,7 +187,7 @@ def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
     (last,) = plan_tablespace_deletion(KEEPS, replace(SEEN, disk_pin=None), 0.0).actions
     assert isinstance(last, SetFinalizer)
     assert (last.present, last.reason) == (False, Reason.DATA_KEPT)
-    away = replace(SEEN, zookeeper_address=None)
+    away = replace(SEEN, log=None)
     waiting = plan_tablespace_deletion(KEEPS, away, 0.0)
     assert (waiting.actions, waiting.wait is not None) == ((), True), "a pin that nobody looked for would keep the log for ever"
     (given_up,) = plan_tablespace_deletion(KEEPS, away, PATIENCE_SECONDS).actions
@@ -198,7 +197,7 @@ def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
     assert (unread.actions, unread.wait is not None) == ((), True)
 
 
-@pytest.mark.parametrize("seen", [SEEN, replace(SEEN, log_pin=LogPin((5, 3), 8)), replace(SEEN, herddb=None, zookeeper_address=None)])
+@pytest.mark.parametrize("seen", [SEEN, replace(SEEN, log_pin=LogPin((5, 3), 8)), replace(SEEN, herddb=None, log=None)])
 def test_under_retain_a_deletion_drops_nothing(seen):
     plan: Plan = plan_tablespace_deletion(KEEPS, seen, 0.0)
     assert not any(isinstance(action, DropTablespace) for action in plan.actions)

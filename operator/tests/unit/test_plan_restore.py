@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with_spec, with_status
+from situations import EXAMPLES, LOG_STORE, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Checkpoint
 from herdkeeper.api.job import Destination, Encryption
@@ -53,8 +53,7 @@ JOB = "restored-restore"
 KEYS = Encryption.model_validate({"keysSecretRef": {"name": "backup-keys"}})
 ABSENT = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
-    zookeeper_address="zk-0:2181",
-    ledgers_root="/demo/bk/ledgers",
+    log=LOG_STORE,
     record=RecordAbsent(),
     log_left=False,
     system_leader=NODES[1],

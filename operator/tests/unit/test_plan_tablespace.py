@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from situations import live, noted, objects, quickstart, ready, with_metadata, with_spec, with_status
+from situations import LOG_STORE, live, noted, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.herddb_cluster import Tls
@@ -40,8 +40,7 @@ FOR_CLIENTS = live((build_leader_service(TABLESPACE, NODES[0]), build_connection
 RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 30_000)
 SETTLED = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
-    zookeeper_address="zk-0:2181",
-    ledgers_root="/demo/bk/ledgers",
+    log=LOG_STORE,
     record=VersionedRecord(RECORD, 4),
     log_left=True,
     system_leader=NODES[1],
@@ -229,7 +228,7 @@ def test_a_settled_tablespace_gets_nothing():
     [
         ("it does not exist", replace(SETTLED, objects=objects())),
         ("its password is another one now", replace(SETTLED, credentials=UserCredentials("admin", "changed"))),
-        ("ZooKeeper has moved", replace(SETTLED, zookeeper_address="zk-1:2181")),
+        ("ZooKeeper has moved", replace(SETTLED, log=replace(LOG_STORE, zookeeper_address="zk-1:2181"))),
     ],
 )
 def test_the_connection_secret_is_kept_in_step(situation, seen):

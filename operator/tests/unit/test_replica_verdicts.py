@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, with_status
+from situations import EXAMPLES, LOG_STORE, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
@@ -175,8 +175,7 @@ def copy(role: str) -> NodeTablespace:
 RECORD = TablespaceRecord("a-uuid", "flights", LEADER, (LEADER, FIRST, SECOND), 1, 30_000)
 SEEN = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
-    zookeeper_address="zk-0:2181",
-    ledgers_root="/demo/bk/ledgers",
+    log=LOG_STORE,
     record=VersionedRecord(RECORD, 4),
     log_left=True,
     system_leader=LEADER,

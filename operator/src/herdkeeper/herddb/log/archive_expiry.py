@@ -169,8 +169,8 @@ def _order_expiry(archive: LogArchive, seen: TablespaceObserved, base: Base, uui
 
 
 def _set(seen: TablespaceObserved, uuid: str, order: ExpiryOrder | None, why: str) -> tuple[SetArchiveExpiry, ...]:
-    if seen.herddb is None or seen.zookeeper_address is None:
+    if seen.herddb is None or seen.log is None:
         return ()
     root = seen.herddb.names.herd_root
     version = seen.archive.order.version if isinstance(seen.archive.order, SeenOrder) else None
-    return (SetArchiveExpiry(seen.zookeeper_address, expiry_order_path(root, uuid), order, version, why),)
+    return (SetArchiveExpiry(seen.log.zookeeper_address, expiry_order_path(root, uuid), order, version, why),)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from herdkeeper.api import Tablespace
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import python_identity
 from herdkeeper.shared import names
@@ -19,17 +18,7 @@ DESTINATION = "/archive"
 """Mount path of the destination's claim."""
 
 
-@dataclass(frozen=True)
-class ArchivedLog:
-    """The location of the archived log. `identity` is the Secret with the certificate that its servers require, or None."""
-
-    zookeeper_address: str
-    ledgers_root: str
-    herd_root: str
-    identity: str | None = None
-
-
-def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str, secrets: StoreSecrets | None = None) -> Json:
+def build_archiver(tablespace: Tablespace, log: LogStore, herd_root: str, default_image: str, secrets: StoreSecrets | None = None) -> Json:
     """Returns the Deployment. `secrets` open the store: a process keeps the keys that it started with, so changed ones restart it. Raises
     ValueError for a Tablespace without an archive.
     """
@@ -39,7 +28,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
     claim, store, rate = archive.destination.claim_name, archive.destination.object_store, archive.bytes_per_second_per_bookie
     key = tablespace.key
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
-    keys, identity = encryption_keys.secrets_of(archive.destination), python_identity(log.identity)
+    keys, identity = encryption_keys.secrets_of(archive.destination), python_identity(log.readers_secret)
     account = service_account(archive.destination)
     environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys), *identity.variables]
     container = {
@@ -49,7 +38,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *("python3", "-m", "herdkeeper_jobs.archive.cli"),
             *("--zookeeper", log.zookeeper_address),
             *("--ledgers-root", log.ledgers_root),
-            *("--herd-root", log.herd_root),
+            *("--herd-root", herd_root),
             *("--tablespace", tablespace.sql_name),
             *("--destination", DESTINATION if store is None else store.uri),
             *("--place", archive.destination.place),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.job import Destination
-from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
+from herdkeeper.herddb.log.build_archive import build_archiver
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import Delete, Plan, deletions
 from herdkeeper.planning.intent import settle
@@ -30,13 +30,13 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     if archive is None:
         return Plan(deletions((seen.objects.get("Deployment", name),), Reason.REMOVED))
     look = max(LOOK_SECONDS, float(archive.every_seconds))
-    if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None or f"Deployment {name}" in seen.taken:
+    if seen.herddb is None or seen.log is None or f"Deployment {name}" in seen.taken:
         return Plan(requeue_after_seconds=look)
     if isinstance(seen.archive.store, StoreUnusable):
         return Plan(_not_encrypting(archive.destination, seen.objects.get("Deployment", name)), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
-    source = ArchivedLog(seen.zookeeper_address, seen.ledgers_root, root, seen.readers_secret)
-    return Plan(settle((build_archiver(tablespace, source, spark_image, seen.archive.store),), seen.objects), requeue_after_seconds=look)
+    archiver = build_archiver(tablespace, seen.log, root, spark_image, seen.archive.store)
+    return Plan(settle((archiver,), seen.objects), requeue_after_seconds=look)
 
 
 def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete, ...]:

@@ -137,12 +137,12 @@ def _pin(seen: TablespaceObserved, name: str) -> LogPin | Unknown | None:
 
 def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] | None, why: str) -> tuple[SetLogPin, ...]:
     """`which`: the tablespace's uuid and the pin's name."""
-    if seen.herddb is None or seen.zookeeper_address is None:
+    if seen.herddb is None or seen.log is None:
         return ()
     root = seen.herddb.names.herd_root
     pin = _pin(seen, which[1])
     version = pin.version if isinstance(pin, LogPin) else None
-    return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
+    return (SetLogPin(seen.log.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
 
 
 def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:

@@ -37,7 +37,7 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
 
 def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     what = f"the tablespace {tablespace.sql_name} and its log"
-    if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
+    if seen.herddb is None or seen.log is None:
         return patiently(waited, what, "the HerdDBCluster no longer exists")
     match seen.record:
         case VersionedRecord(record) if record.uuid == uuid:
@@ -54,7 +54,7 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
 def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
     if (unread := unreadable_pin(seen)) is not None:
         return patiently(waited, "what keeps the log", unread.why)
-    if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.zookeeper_address is None:
+    if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.log is None:
         # The pins were not read, and a remaining one would keep the log forever.
         return patiently(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
     why = "the Tablespace is deleted"
@@ -68,9 +68,11 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     match seen.log_left:
         case False:
             return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
-        case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
+        case True if seen.herddb is not None and seen.log is not None:
             root = seen.herddb.names.herd_root
-            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), requeue_after_seconds=requeue.NEXT_STEP)
+            return Plan(
+                (DeleteLogs(seen.log.zookeeper_address, seen.log.ledgers_root, root, (uuid,)),), requeue_after_seconds=requeue.NEXT_STEP
+            )
         case Unknown(why):
             return patiently(waited, "the log of the dropped tablespace", why)
         case _:

@@ -68,7 +68,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     others = tuple(other for other in reader.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     if herddb is None or log is None:
         why = Unknown("the HerdDBCluster does not exist yet")
-        return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others, now=now)
+        return TablespaceObserved(herddb, None, why, why, None, {}, {}, others, now=now)
     metadata = _read_metadata(tablespace, herddb, log, reader)
     key = ObjectKey(namespace, herddb.metadata.name)
     objects, taken = _for_clients(tablespace, reader)
@@ -77,10 +77,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     checkpoints, unread = checkpoints_of(tablespace, reader)
     seen = TablespaceObserved(
         herddb=herddb,
-        zookeeper_address=log.zookeeper_address,
-        applications_address=log.applications_address,
-        ledgers_root=log.ledgers_root,
-        readers_secret=log.readers_secret,
+        log=log,
         record=metadata.record,
         log_left=metadata.log_left,
         system_leader=metadata.leaders.get(DEFAULT_TABLESPACE),

@@ -73,7 +73,7 @@ def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
 
 def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
     reference = tablespace.spec.herd_db_ref.name
-    if seen.herddb is None or seen.zookeeper_address is None:
+    if seen.herddb is None or seen.log is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} does not exist or has no nodes yet")
     match seen.record:
         case Unknown(why):
@@ -283,14 +283,14 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     if seen.taken:
         taken = f"the {' and the '.join(seen.taken)} was not created by the operator: delete it, or give this resource another name"
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
-    if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
+    if seen.log is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan
     refuses = seen.herddb is not None and (seen.herddb.spec.tls is None or seen.herddb.spec.tls.plaintext == "Refused")
     if refuses and seen.tls is not None and not is_encrypted(seen.herddb):  # a client must not begin with a URL in plain text
         again = soonest(plan.requeue_after_seconds, requeue.PENDING)
         return replace(plan, wait=plan.wait or why_no_login(seen.tls, seen.herddb), requeue_after_seconds=again)
     # the leader's URL shows how to connect to every node: it changes only after all have restarted
-    address = seen.applications_address or seen.zookeeper_address
+    address = seen.log.applications_address
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
     secret = settle((build_connection_secret(tablespace, address, seen.credentials, authorities),), seen.objects)
     service = tablespace.names.leader_service
@@ -299,10 +299,10 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
 
 
 def _change(seen: TablespaceObserved, found: VersionedRecord, record: TablespaceRecord, why: str) -> ChangeTablespaceRecord:
-    if seen.herddb is None or seen.zookeeper_address is None:
+    if seen.herddb is None or seen.log is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
     root = seen.herddb.names.herd_root
-    return ChangeTablespaceRecord(seen.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
+    return ChangeTablespaceRecord(seen.log.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
 
 
 def _by_work(seen: TablespaceObserved, without: set[str]) -> list[str]:

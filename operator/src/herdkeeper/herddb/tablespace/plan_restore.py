@@ -168,19 +168,19 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         return Plan((), unencrypted, requeue.PENDING)
     if (removal := _removal_there(tablespace, files, seen)) is not None:
         return Plan((), removal, requeue.PENDING)
-    if seen.herddb is None or seen.zookeeper_address is None:
+    if seen.herddb is None or seen.log is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
     database = ObjectKey(key.namespace, seen.herddb.metadata.name)
     reference = seen.herddb.spec.credentials_secret_ref
     secret = reference.name if reference else HerdDBNames(database).generated_secret
     source = RestoreSource(
-        seen.zookeeper_address,
+        seen.log.zookeeper_address,
         names.herd_root(database),
         files.destination,
         files.path,
         Login(secret, seen.tls.secret if isinstance(seen.tls, TlsUsable) else None),
         _archive(tablespace, seen),
-        seen.readers_secret,
+        seen.log.readers_secret,
     )
     made = build_restore(tablespace, source, spark_image, driver_role)
     return Plan(settle(made, seen.objects), requeue_after_seconds=PROGRESS_SECONDS)

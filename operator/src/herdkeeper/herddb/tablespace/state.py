@@ -13,6 +13,7 @@ from herdkeeper.herddb.log.seen_archive import ArchiveObserved
 from herdkeeper.herddb.log.seen_pins import LogPin, SeenStream
 from herdkeeper.herddb.log.standing import Standing
 from herdkeeper.herddb.state.cluster import NodeView, UserCredentials
+from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.place import Place
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
@@ -36,8 +37,8 @@ class RestoreProgress:
 class TablespaceObserved:
     """What was observed of a Tablespace.
 
-    `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces. `zookeeper_address` and
-    `ledgers_root` are None until the database has them. `log_left`: whether the ledger list of the tablespace in the status still exists.
+    `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces. `log` is the
+    location of the database's log, None until it has one. `log_left`: whether the ledger list of the tablespace in the status still exists.
     `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts the tablespaces that each SQL node leads. `objects` has its
     connection Secret and its leader's Service; `taken` names foreign objects with its objects' names (`Service flights-leader`);
     `credentials` are the database's, None if unreadable.
@@ -50,13 +51,11 @@ class TablespaceObserved:
     verdict on the Secret of the database's SQL port, or None. `log_pin` is the operator's log pin for Checkpoints, `disk_pin` that for
     rows on a single disk, each or None. `archive` is the observation of the log's archive. `ledgers` is the log's ledger list, or None.
     `streams` are the pins of change streams. `standings` is computed once from the rest, for plan, status and gauges. `now` is the time of
-    the observation. `instance_id` is the INSTANCEID of the log's BookKeeper cluster. `readers_secret` is the Secret with the certificate of
-    jobs that read the log, or None. `applications_address` is `zookeeper_address` as applications use it.
+    the observation. `instance_id` is the INSTANCEID of the log's BookKeeper cluster.
     """
 
     herddb: HerdDBCluster | None
-    zookeeper_address: str | None
-    ledgers_root: str | None
+    log: LogStore | None
     record: VersionedRecord | RecordAbsent | Unknown
     log_left: bool | Unknown
     system_leader: str | None
@@ -81,8 +80,6 @@ class TablespaceObserved:
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()
     instance_id: str | Unknown = NOT_LOOKED_AT
-    readers_secret: str | None = None
-    applications_address: str | None = None
 
     def log_of(self, uuid: str) -> LogIdentity | Unknown:
         """Returns the log of the tablespace with this uuid."""
