@@ -52,6 +52,11 @@ class Lsn(Model):
     ledger_id: int = Field(ge=0, description="Ledger.")
     entry_id: int = Field(ge=0, description="Entry.")
 
+    @property
+    def position(self) -> tuple[int, int]:
+        """Ledger and entry id, which compare as positions do."""
+        return self.ledger_id, self.entry_id
+
 
 class Target(Model):
     """A moment of the log: one of `lsn` and `timestamp`."""

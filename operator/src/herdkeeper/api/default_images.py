@@ -27,21 +27,11 @@ class DefaultImages:
 
     def completed(self, resource: ResourceType) -> ResourceType:
         """Returns the resource with its servers' image. The stored resource has none, so that a changed default applies to it."""
-        image = self._image_of(resource)
+        images = {ZooKeeperCluster.KIND: self.zookeeper, BookKeeperCluster.KIND: self.bookkeeper, HerdDBCluster.KIND: self.herddb}
+        image = images.get(resource.KIND)
         if image is None or resource.spec is None or resource.spec.image is not None:
             return resource
         return resource.model_copy(update={"spec": resource.spec.model_copy(update={"image": image})})
-
-    def _image_of(self, resource: Resource) -> str | None:
-        match resource:
-            case ZooKeeperCluster():
-                return self.zookeeper
-            case BookKeeperCluster():
-                return self.bookkeeper
-            case HerdDBCluster():
-                return self.herddb
-            case _:
-                return None
 
 
 SHIPPED_IMAGES = DefaultImages()

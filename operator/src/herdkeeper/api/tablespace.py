@@ -389,10 +389,9 @@ class FullCheckTimes(Model):
     last_missed_why: str | None = Field(None, description="Why not.")
 
 
-class LogBoundary(Model):
+class LogBoundary(Lsn):
     """A position in the log: after this entry."""
 
-    ledger_id: int = Field(ge=0, description="Ledger.")
     entry_id: int = Field(ge=-1, description="Entry; -1 before the ledger's first one.")
 
 

@@ -170,7 +170,7 @@ def _next_compared(tablespace: Tablespace, herddb: HerdDBCluster, last: str) -> 
 
     def order(replica: ReplicaStatus) -> tuple[bool, bool, tuple[int, int], str]:
         begins = last.startswith(alone(_address(replica.node, herddb)))
-        return replica.verdict == "Different", begins, _verified(replica) or (-1, -1), replica.node
+        return replica.verdict == "Different", begins, replica.verified_lsn.position if replica.verified_lsn else (-1, -1), replica.node
 
     return next((_address(replica.node, herddb) for replica in sorted(_followers(tablespace), key=order)), None)
 
@@ -181,7 +181,7 @@ def _last_comparison(seen: CheckpointRun, tablespace: Tablespace) -> str:
     The next checkpoint normally continues its chain.
     """
     compared = (
-        (status.lsn.ledger_id, status.lsn.entry_id, status.verified)
+        (*status.lsn.position, status.verified)
         for checkpoint in seen.checkpoints
         if checkpoint.place == seen.checkpoint.place
         and (status := checkpoint.status) is not None
@@ -202,7 +202,7 @@ def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSou
     """
 
     def order(replica: ReplicaStatus) -> tuple[bool, int, int, str]:
-        ledger_id, entry_id = _verified(replica) or (0, 0)
+        ledger_id, entry_id = replica.verified_lsn.position if replica.verified_lsn else (0, 0)
         return replica.verdict != "Equal", -ledger_id, -entry_id, replica.node
 
     ordered = sorted((replica for replica in _followers(tablespace) if replica.verdict != "Different"), key=order)
@@ -213,11 +213,6 @@ def _base_follower(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSou
 
 def _followers(tablespace: Tablespace) -> list[ReplicaStatus]:
     return [replica for replica in replicas_of(tablespace) if replica.role == "follower"]
-
-
-def _verified(replica: ReplicaStatus) -> tuple[int, int] | None:
-    lsn = replica.verified_lsn
-    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
 
 
 def _http_secrets(tablespace: Tablespace, herddb: HerdDBCluster, nodes: Objects, log: LogStore) -> dict[str, str]:

@@ -133,7 +133,7 @@ def needed_by_archive(
     if isinstance(found, Unknown):
         return Unknown(f"{found.why}; so it is unknown which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
     begin = status.recovery_window.from_lsn if status.recovery_window is not None else None
-    needed = {base.name for base in found if begin is not None and base.lsn == (begin.ledger_id, begin.entry_id)}
+    needed = {base.name for base in found if begin is not None and base.lsn == begin.position}
     if archive.retention is None:
         return frozenset(needed)
     until = moment_of(status.archive.lsn_timestamp)
@@ -154,7 +154,7 @@ def _order(base: Base) -> tuple[tuple[int, int], str]:
 def _published(tablespace: Tablespace, base: Base) -> bool:
     """Returns whether the stored status begins the window with this base."""
     window = tablespace.status.recovery_window if tablespace.status is not None else None
-    return window is not None and window.from_lsn is not None and (window.from_lsn.ledger_id, window.from_lsn.entry_id) == base.lsn
+    return window is not None and window.from_lsn is not None and window.from_lsn.position == base.lsn
 
 
 def _order_expiry(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:

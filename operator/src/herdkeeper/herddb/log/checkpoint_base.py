@@ -57,7 +57,7 @@ def bases(
         return ledgers
     return tuple(
         Base(
-            (status.lsn.ledger_id, status.lsn.entry_id),
+            status.lsn.position,
             restart,
             status.lsn_timestamp,
             checkpoint.metadata.name,
@@ -81,7 +81,7 @@ def bases(
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:
     """None for a Checkpoint of an earlier version, which does not report where its open transactions began."""
     lsn = status.restart_lsn or (status.lsn if status.open_transactions == 0 else None)
-    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
+    return None if lsn is None else lsn.position
 
 
 def is_made_for_a_drill(checkpoint: Checkpoint) -> bool:

@@ -36,12 +36,12 @@ class KnownCheck(FullCheckStatus):
     @property
     def after(self) -> tuple[int, int]:
         """Its entries are in the log after this (ledger id, entry id)."""
-        return _pair(self.after_lsn) or BEGIN
+        return BEGIN if self.after_lsn is None else self.after_lsn.position
 
     @property
     def until(self) -> tuple[int, int] | None:
         """The (ledger id, entry id) of its last entry so far. None before the first."""
-        return _pair(self.until_lsn)
+        return None if self.until_lsn is None else self.until_lsn.position
 
     @property
     def identity(self) -> tuple[tuple[int, int], str, str]:
@@ -187,10 +187,6 @@ def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | U
     if all_passed and check.completed_at is not None and check.error is None:
         return CheckedReplica(node=known.node, verdict="Passed")
     return known
-
-
-def _pair(lsn: Lsn | LogBoundary | None) -> tuple[int, int] | None:
-    return (lsn.ledger_id, lsn.entry_id) if lsn is not None else None
 
 
 def _moment(millis: int) -> str:

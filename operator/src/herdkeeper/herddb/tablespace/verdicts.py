@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from herdkeeper.api import Checkpoint, Tablespace
-from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import CheckedReplica, ReplicaStatus
 from herdkeeper.herddb.state.cluster import NodeView, TableVerdict
 from herdkeeper.herddb.tablespace.full_check import KnownCheck, remembered_check
@@ -304,7 +303,7 @@ def _remembered(replica: ReplicaStatus) -> Verdict | None:
     equal, tables = replica.verdict == "Equal", replica.different_tables or ()
     return Verdict(
         replica.node,
-        _pair(replica.verified_lsn),
+        replica.verified_lsn.position,
         equal,
         tables,
         replica.verified_at,
@@ -318,8 +317,4 @@ def _found_by(checkpoint: Checkpoint, uuid: str) -> Verdict | None:
     if checkpoint.status is None or found is None or found.tablespace_uuid != uuid:
         return None
     at, name = checkpoint.status.completed_at, checkpoint.metadata.name
-    return Verdict(found.node, _pair(found.lsn), found.result == "Equal", found.different_tables or (), at, name)
-
-
-def _pair(lsn: Lsn) -> tuple[int, int]:
-    return lsn.ledger_id, lsn.entry_id
+    return Verdict(found.node, found.lsn.position, found.result == "Equal", found.different_tables or (), at, name)

@@ -152,7 +152,7 @@ class CheckpointSeries(RunSeries):
         """Returns the first moment from `begin` on that can be made at the schedule's destination, or None. A window that begins with a
         Checkpoint may begin with one elsewhere: a schedule's destination changes, and a tablespace may have several schedules.
         """
-        start = None if window.from_lsn is None else (window.from_lsn.ledger_id, window.from_lsn.entry_id)
+        start = None if window.from_lsn is None else window.from_lsn.position
         log = None if tablespace.made_uuid is None else log_of(self.instance_id, tablespace.made_uuid)
         found = () if log is None or isinstance(self.checkpoints, Unknown) else bases(self.checkpoints, log)
         if begin is None or isinstance(found, Unknown) or all(base.lsn != start for base in found):

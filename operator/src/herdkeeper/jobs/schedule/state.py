@@ -126,16 +126,11 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         message=(status.message if status is not None else None) or "",
         going=made.metadata.deletion_timestamp is not None,
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
-        lsn=_lsn_of(made) if isinstance(made, Checkpoint) else None,
+        lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,
         proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
         instance_id=made.status.instance_id if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
-
-
-def _lsn_of(checkpoint: Checkpoint) -> tuple[int, int] | None:
-    lsn = checkpoint.status.lsn if checkpoint.status is not None else None
-    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
 
 
 def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.datetime | None]:
