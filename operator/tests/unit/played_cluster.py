@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.plugin.api_server import ApiServer, Query
+from herdkeeper.plugin.api_server import ApiServer, ClusterError, ConflictError, Query
 from herdkeeper.plugin.command import Answer, Call
-from herdkeeper.plugin.errors import ClusterError, ConflictError
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.lost_quorum import LOOK
 from herdkeeper.plugin.parser import parser_of

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from herdkeeper.plugin.api_server import Access, ApiServer
-from herdkeeper.plugin.errors import ClusterError, ConflictError, ForbiddenError
+from herdkeeper.plugin.api_server import Access, ApiServer, ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.kinds import POD, TABLESPACE
 
 HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

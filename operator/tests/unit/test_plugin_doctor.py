@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from played_cluster import Json, PlayedCluster, called, condition, pod, resource, stack
 
+from herdkeeper.plugin.api_server import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
-from herdkeeper.plugin.errors import ClusterError, ForbiddenError
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
 

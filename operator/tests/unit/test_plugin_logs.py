@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from played_cluster import PlayedCluster, called, condition, resource, stack
 
+from herdkeeper.plugin.api_server import ClusterError
 from herdkeeper.plugin.command import BadInputError
 from herdkeeper.plugin.commands.logs import since_seconds
-from herdkeeper.plugin.errors import ClusterError
 from herdkeeper.plugin.merged_logs import merged
 
 

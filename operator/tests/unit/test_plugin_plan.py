@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, condition, resource
 
+from herdkeeper.plugin.api_server import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
-from herdkeeper.plugin.errors import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.merge_patch import asked_for, back_to, merged
 
 VALUES = st.recursive(

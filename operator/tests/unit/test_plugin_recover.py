@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from played_cluster import PlayedCluster, called, resource
 
+from herdkeeper.plugin.api_server import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
-from herdkeeper.plugin.errors import ClusterError, ForbiddenError
 from herdkeeper.plugin.lost_quorum import LOOK, Lost, volume_of
 
 NEWEST = 0x300000002

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
-from herdkeeper.plugin.errors import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
@@ -32,6 +31,22 @@ _CONNECTION = re.compile(r"^\w+\(host=[^)]*\): ")
 _EXIT_CHANNEL = 3
 """Where the API server tells how a command ended."""
 _FORBIDDEN = "Handshake status 403"
+
+
+class ClusterError(Exception):
+    """The API server refused something, or can't be reached. The message has the request and the answer."""
+
+
+class ForbiddenError(ClusterError):
+    """The caller has no right to it, so asking again is of no use."""
+
+
+class ConflictError(ClusterError):
+    """The object is not the one, or no longer as, the request says. Nothing was written."""
+
+
+class ContextError(Exception):
+    """The kubeconfig lacks this context. The message lists its contexts."""
 
 
 @dataclass(frozen=True)

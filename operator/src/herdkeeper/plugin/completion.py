@@ -11,9 +11,8 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.api_server import Access, ApiServer, ClusterError, ContextError
 from herdkeeper.plugin.command import Argument, Command, Takes
-from herdkeeper.plugin.errors import ClusterError, ContextError
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.parser import COMMON, all_arguments
 from herdkeeper.plugin.table import COMMANDS

@@ -6,11 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.api_server import ApiServer, ClusterError, ForbiddenError
+from herdkeeper.plugin.command import find
 from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
-from herdkeeper.plugin.errors import ClusterError, ForbiddenError
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
-from herdkeeper.plugin.lookup import find
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.sql.connection import Address, Connection, Credentials

@@ -6,9 +6,8 @@ import argparse
 import datetime
 
 from herdkeeper.plugin.change import Create, carry_out
-from herdkeeper.plugin.command import Answer, Argument, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, find
 from herdkeeper.plugin.kinds import AUDIT, BOOKKEEPER, SCHEDULED_AUDIT
-from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.request import Awaited, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import end_of, run_name, templates
 from herdkeeper.shared.objects import Json

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 
 from herdkeeper.plugin.change import Create, carry_out
-from herdkeeper.plugin.command import Answer, Argument, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, find
 from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
-from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, at_its_base, checkpoint_spec, past_moment, template_of, where
 from herdkeeper.plugin.request import Awaited, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.runs import end_of, run_name

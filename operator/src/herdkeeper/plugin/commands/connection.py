@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 
-from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes
-from herdkeeper.plugin.errors import ClusterError
+from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes, find
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
-from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.stack_tree import troubles
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json

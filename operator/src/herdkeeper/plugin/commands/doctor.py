@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.api_server import ApiServer, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command
 from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings
-from herdkeeper.plugin.errors import ClusterError, ForbiddenError
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
 from herdkeeper.plugin.stack_tree import stacks
 from herdkeeper.shared.objects import Json

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from herdkeeper.plugin.change import Patch, carry_out
-from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, listed
 from herdkeeper.plugin.kinds import BOOKIE, BOOKKEEPER
-from herdkeeper.plugin.lookup import listed
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.shared.objects import Json
 

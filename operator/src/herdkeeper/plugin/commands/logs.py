@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from herdkeeper.plugin.api_server import ApiServer, Query
-from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, Takes
-from herdkeeper.plugin.errors import ClusterError
+from herdkeeper.plugin.api_server import ApiServer, ClusterError, Query
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, Takes, find_any
 from herdkeeper.plugin.kinds import POD, RESOURCES
-from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.merged_logs import Line, merged
 from herdkeeper.plugin.screen import Colour, Screen
 from herdkeeper.plugin.stack_tree import label, parent_of

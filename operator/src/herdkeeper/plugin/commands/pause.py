@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.change import annotate, carry_out
-from herdkeeper.plugin.command import Answer, Argument, Call, Command
-from herdkeeper.plugin.lookup import find_any
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, find_any
 from herdkeeper.shared import names
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from herdkeeper.plugin.api_server import ClusterError, ConflictError
 from herdkeeper.plugin.change import Patch
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
-from herdkeeper.plugin.errors import ClusterError, ConflictError
 from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until

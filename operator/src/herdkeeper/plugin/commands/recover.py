@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes
-from herdkeeper.plugin.errors import ClusterError, ForbiddenError
+from herdkeeper.plugin.api_server import ApiServer, ClusterError, ForbiddenError
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, find, find_any
 from herdkeeper.plugin.kinds import CLAIM, POD, RESOURCES, ZOOKEEPER
-from herdkeeper.plugin.lookup import find, find_any
 from herdkeeper.plugin.lost_quorum import LOOK, Diagnosis, Held, Lost, Member, State, alone, diagnose, loses, volume_of
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.stack_tree import condition, parent_of

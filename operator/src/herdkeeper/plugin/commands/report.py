@@ -7,10 +7,9 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
-from herdkeeper.plugin.errors import ClusterError
+from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, find_any
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
-from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.report_pod import report_pod
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
 from herdkeeper.shared.objects import Json, pod_trouble

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 
 from herdkeeper.plugin.change import Patch, carry_out
-from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, find_any
 from herdkeeper.plugin.kinds import BOOKKEEPER, HERDDB, ZOOKEEPER, Kind
-from herdkeeper.plugin.lookup import find_any
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.plugin.stack_tree import condition, said
 from herdkeeper.shared.objects import Json

@@ -6,9 +6,8 @@ import argparse
 import datetime
 
 from herdkeeper.plugin.change import Change, Create, carry_out
-from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, find
 from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
-from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, at_its_base, checkpoint_spec, past_moment, template_of
 from herdkeeper.plugin.reasons import reason_of
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from herdkeeper.plugin.command import Answer, Argument, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, find
 from herdkeeper.plugin.kinds import ZOOKEEPER
-from herdkeeper.plugin.lookup import find
 from herdkeeper.plugin.request import Request, ask, waiting
 from herdkeeper.shared import names
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, find_any, listed
 from herdkeeper.plugin.kinds import SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, Kind
-from herdkeeper.plugin.lookup import find_any, listed
 from herdkeeper.plugin.request import Request, ask, waiting
 from herdkeeper.shared import names
 

@@ -9,12 +9,11 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.api_server import ApiServer, ClusterError
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.commands.doctor import OPERATOR_NAMESPACE, diagnosis
 from herdkeeper.plugin.commands.logs import containers, since_seconds
 from herdkeeper.plugin.commands.plan import LAST_APPLIED
-from herdkeeper.plugin.errors import ClusterError
 from herdkeeper.plugin.kinds import OBJECTS, OPERATOR, POD, RESOURCES, Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
 from herdkeeper.shared import names

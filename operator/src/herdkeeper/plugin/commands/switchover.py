@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, find, listed
 from herdkeeper.plugin.kinds import SQL_NODE, TABLESPACE
-from herdkeeper.plugin.lookup import find, listed
 from herdkeeper.plugin.request import Awaited, Outcome, Request, ask, awaited, waiting
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared import names
