@@ -17,8 +17,7 @@ from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.api.tablespace import Bootstrap, BootstrapArchive, CheckpointFiles, RestoreStatus, RestoreTarget
 from herdkeeper.jobs.plan import plan_checkpoint
 from herdkeeper.jobs.removal.plan import plan_removal
-from herdkeeper.jobs.removal.state import RemovalObserved
-from herdkeeper.jobs.state import CheckpointRun
+from herdkeeper.jobs.state import CheckpointRun, RemovalObserved
 from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.shared import names

@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, ScheduledCheckpoint, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
 from herdkeeper.jobs.audit.state import AuditRun
-from herdkeeper.jobs.removal.observe import observe_removal
-from herdkeeper.jobs.state import CheckpointRun
+from herdkeeper.jobs.state import CheckpointRun, RemovalObserved
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreUnusable, why_two_accounts
-from herdkeeper.spark.observe_object_store import observe_destination, observe_store
-from herdkeeper.spark.observe_work import observe_work
+from herdkeeper.spark.observe_places import observe_destination, observe_store, observe_work
 
 _FIELD = "spec.destination."
 
@@ -27,7 +27,7 @@ def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> Checkpo
         return replace(
             seen,
             work=observe_work(namespace, reader),
-            removal=observe_removal(checkpoint, reader),
+            removal=_removal(checkpoint, reader),
             # without the key: a removal reads only what is in the clear
             store_unusable=observe_store(destination.object_store, namespace, _FIELD, reader),
         )
@@ -40,6 +40,22 @@ def observe_checkpoint(checkpoint: Checkpoint, reader: ClusterReader) -> Checkpo
         checkpoints=reader.kubernetes.resources(Checkpoint, namespace),
         store_unusable=observe_destination(destination, _FIELD, reader, namespace=namespace, writes=True),
         archive_unusable=None if seen.tablespace is None else _archive(checkpoint, seen.tablespace, reader),
+    )
+
+
+def _removal(checkpoint: Checkpoint, reader: ClusterReader) -> RemovalObserved:
+    """Its volume, other Checkpoints and their runs, Tablespaces made from one."""
+    namespace = checkpoint.metadata.namespace
+    name = checkpoint.spec.destination.claim_name
+    claim = None if name is None else reader.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, name))
+    checkpoints = reader.kubernetes.models(Checkpoint, reader.kubernetes.documents(Checkpoint, namespace))
+    return RemovalObserved(
+        None if claim is None else Claim.of(claim),
+        checkpoints
+        if isinstance(checkpoints, Unknown)
+        else tuple(other for other in checkpoints if other.metadata.uid != checkpoint.metadata.uid),
+        reader.kubernetes.models(Tablespace, reader.kubernetes.documents(Tablespace, namespace)),
+        reader.kubernetes.models(ScheduledCheckpoint, reader.kubernetes.documents(ScheduledCheckpoint, namespace)),
     )
 
 

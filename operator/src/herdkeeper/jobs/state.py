@@ -5,15 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
-from herdkeeper.jobs.removal.state import RemovalObserved
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ScheduledCheckpoint, Tablespace
 from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.run import Run, observe_run
 from herdkeeper.spark.work import CheckpointWork
+
+
+@dataclass(frozen=True)
+class RemovalObserved:
+    """What may need a Checkpoint's files. `claim` is the destination's claim; None if it is gone or the destination is no volume.
+    `checkpoints` are the others of the namespace, `tablespaces` and `schedules` all of them. Unknown if one can't be read.
+    """
+
+    claim: Claim | None
+    checkpoints: tuple[Checkpoint, ...] | Unknown
+    tablespaces: tuple[Tablespace, ...] | Unknown
+    schedules: tuple[ScheduledCheckpoint, ...] | Unknown = ()
 
 
 @dataclass(frozen=True)

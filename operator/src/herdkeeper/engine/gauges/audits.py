@@ -14,7 +14,7 @@ from typing import Any
 from prometheus_client import Gauge
 
 from herdkeeper.api import BookKeeperCluster, ReplicationAudit
-from herdkeeper.jobs.audit.cluster import is_of
+from herdkeeper.jobs.audit.state import is_of
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import moment_of

@@ -50,7 +50,7 @@ from herdkeeper.shared.node import Node
 from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, label, pod_trouble
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
-from herdkeeper.spark.observe_object_store import observe_keys, observe_store_secrets
+from herdkeeper.spark.observe_places import observe_keys, observe_store_secrets
 
 PODS = (("v1", "Pod"),)
 NODES = (*PODS, WORKLOADS[0])

@@ -20,8 +20,7 @@ from herdkeeper.shared.names import HERDDB_SQL_PORT, ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import why_two_accounts
-from herdkeeper.spark.observe_object_store import observe_destination
-from herdkeeper.spark.observe_work import observe_work
+from herdkeeper.spark.observe_places import observe_destination, observe_work
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError

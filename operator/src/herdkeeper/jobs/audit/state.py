@@ -33,6 +33,18 @@ def described(window: Window) -> str:
     return f"{window.from_} to {window.to} ({window.time_zone})"
 
 
+def is_of(cluster: BookKeeperCluster, instance_id: str | None, ended: datetime.datetime | None) -> bool:
+    """Returns whether an ended audit was of this cluster, not of an earlier one of its name, by the status of both. One that was
+    deleted and made anew has the same name and other ledgers.
+
+    `instance_id` is the audit's; an audit of an earlier version has none, and counts if it ended after the cluster was created.
+    """
+    if instance_id is not None:
+        return cluster.status is not None and cluster.status.instance_id == instance_id
+    created = moment_of(cluster.metadata.creation_timestamp)
+    return created is None or (ended is not None and ended >= created)
+
+
 @dataclass(frozen=True)
 class AuditRun:
     """A ReplicationAudit as declared and as observed. Each derived value is computed once.

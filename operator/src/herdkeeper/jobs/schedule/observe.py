@@ -28,7 +28,7 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects, is_owned_by
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
-from herdkeeper.spark.observe_object_store import observe_destination
+from herdkeeper.spark.observe_places import observe_destination
 
 DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
 

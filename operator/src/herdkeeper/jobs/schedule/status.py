@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from herdkeeper.jobs.audit.cluster import is_of
+from herdkeeper.jobs.audit.state import is_of
 from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.drill.status import drill_fields, drill_health
 from herdkeeper.jobs.schedule.state import Run, RunSeries

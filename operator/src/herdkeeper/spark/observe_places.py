@@ -1,13 +1,17 @@
-"""Observes the Secrets that open an object store, and the keys of a destination's files."""
+"""Observes what jobs need of a place: the Secrets that open an object store, the keys of its files, and who works there."""
 
 from __future__ import annotations
 
+from herdkeeper.api import Checkpoint
 from herdkeeper.api.job import Destination, Encryption, ObjectStore
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.spark.encryption_keys import why_keys_unusable
 from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, needed_of_secrets, store_secrets
+from herdkeeper.spark.work import CheckpointWork, work_of
+
+_WORK = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
 def observe_store(store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader) -> StoreUnusable | None:
@@ -48,3 +52,8 @@ def observe_destination(
     return observe_store(destination.object_store, namespace, field, reader) or observe_keys(
         destination.encryption, f"{field}encryption", reader, namespace=namespace, writes=writes
     )
+
+
+def observe_work(namespace: str, reader: ClusterReader) -> tuple[CheckpointWork, ...]:
+    """Returns the activity of all Checkpoints of a namespace."""
+    return tuple(work for item in reader.kubernetes.made_for(Checkpoint.KIND, namespace, _WORK) for work in work_of(item))
