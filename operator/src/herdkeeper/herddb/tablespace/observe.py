@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
@@ -52,6 +54,7 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.spark.observe_places import observe_keys, observe_store_secrets
 
+T = TypeVar("T")
 PODS = (("v1", "Pod"),)
 NODES = (*PODS, WORKLOADS[0])
 """A pod belongs to a cluster only if the StatefulSet made it."""
@@ -66,44 +69,31 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
     others = tuple(other for other in reader.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
+    why = Unknown("the HerdDBCluster does not exist yet")
+    seen = TablespaceObserved(herddb, log, why, why, None, {}, {}, others, now=now)
     if herddb is None or log is None:
-        why = Unknown("the HerdDBCluster does not exist yet")
-        return TablespaceObserved(herddb, None, why, why, None, {}, {}, others, now=now)
-    metadata = _read_metadata(tablespace, herddb, log, reader)
-    key = ObjectKey(namespace, herddb.metadata.name)
+        return seen
+    seen = _with_metadata(seen, tablespace, herddb, log, reader)
     objects, taken = _for_clients(tablespace, reader)
     credentials = read_credentials(herddb, reader)
-    pods = reader.kubernetes.owned(herddb.KIND, key, NODES)
+    pods = reader.kubernetes.owned(herddb.KIND, herddb.key, NODES)
     checkpoints, unread = checkpoints_of(tablespace, reader)
-    seen = TablespaceObserved(
-        herddb=herddb,
-        log=log,
-        record=metadata.record,
-        log_left=metadata.log_left,
-        system_leader=metadata.leaders.get(DEFAULT_TABLESPACE),
-        leaderships=Counter(metadata.leaders.values()),
+    seen = replace(
+        seen,
         nodes=read_nodes(herddb, pods, reader),
-        others=others,
         objects=objects,
         taken=taken,
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
-        places=_places(pods, reader) if _is_chosen(tablespace, herddb, metadata.record) else {},
+        places=_places(pods, reader) if _is_chosen(tablespace, herddb, seen.record) else {},
         checkpoints=checkpoints,
         tls=read_tls(herddb, log, reader),
-        log_pin=metadata.log_pin,
-        disk_pin=metadata.disk_pin,
-        archive=ArchiveObserved(
-            metadata.progress,
-            metadata.archive_pin,
-            _archiver_trouble(tablespace, reader),
-            now.timestamp(),
-            metadata.order,
-            unread,
-            _secrets_of_archive(tablespace, reader),
+        archive=replace(
+            seen.archive,
+            trouble=_archiver_trouble(tablespace, reader),
+            now=now.timestamp(),
+            unread=unread,
+            store=_secrets_of_archive(tablespace, reader),
         ),
-        ledgers=metadata.ledgers,
-        streams=metadata.streams,
-        now=now,
         instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
     )
     return observe_restore(tablespace, seen, reader)
@@ -161,23 +151,10 @@ def _for_clients(tablespace: Tablespace, reader: ClusterReader) -> tuple[Objects
     )
 
 
-@dataclass(frozen=True)
-class _Metadata:
-    """HerdDB's data in ZooKeeper. `leaders` by tablespace, in lower case like the znodes."""
-
-    record: VersionedRecord | RecordAbsent | Unknown
-    log_left: bool | Unknown
-    leaders: dict[str, str]
-    log_pin: LogPin | Unknown | None
-    archive_pin: LogPin | Unknown | None
-    disk_pin: LogPin | Unknown | None
-    progress: ArchiveProgress | Unknown | None
-    order: SeenOrder | Unknown | None
-    ledgers: LedgerList | Unknown | None
-    streams: tuple[SeenStream, ...] | Unknown = ()
-
-
-def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, reader: ClusterReader) -> _Metadata:
+def _with_metadata(
+    seen: TablespaceObserved, tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, reader: ClusterReader
+) -> TablespaceObserved:
+    """Adds HerdDB's data in ZooKeeper."""
     root = herddb.names.herd_root
     uuid = tablespace.made_uuid
     try:
@@ -185,20 +162,25 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
         left = uuid is not None and znodes.read(ledgers_path(root, uuid)) is not None
         record = _record(znodes, root, tablespace.sql_name, reader.wake)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
-        if pinned is None:
-            return _Metadata(record, left, _leaders(znodes, root, reader.wake), None, None, None, None, None, None)
-        checkpoint_pin, archive_pin, disk_pin = (
-            _pin(znodes, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
-        )
-        progress = _progress(znodes, archive_progress_path(root, pinned))
-        order = _order(znodes, expiry_order_path(root, pinned))
-        ledgers = _ledgers(znodes, ledgers_path(root, pinned))
-        streams = _streams(znodes, root, pinned, reader.wake)
+        if pinned is not None:
+            checkpoint_pin, archive_pin, disk_pin = (
+                _pin(znodes, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
+            )
+            progress = _progress(znodes, archive_progress_path(root, pinned))
+            seen = replace(
+                seen,
+                log_pin=checkpoint_pin,
+                disk_pin=disk_pin,
+                archive=ArchiveObserved(progress, archive_pin, order=_order(znodes, expiry_order_path(root, pinned))),
+                ledgers=_ledgers(znodes, ledgers_path(root, pinned)),
+                streams=_streams(znodes, root, pinned, reader.wake),
+            )
         leaders = _leaders(znodes, root, reader.wake)
-        return _Metadata(record, left, leaders, checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
-        return _Metadata(why, why, {}, why, why, why, why, why, why, why)
+        unread = ArchiveObserved(why, why, order=why)
+        return replace(seen, record=why, log_left=why, log_pin=why, disk_pin=why, archive=unread, ledgers=why, streams=why)
+    return replace(seen, record=record, log_left=left, system_leader=leaders.get(DEFAULT_TABLESPACE), leaderships=Counter(leaders.values()))
 
 
 def _record(znodes: Znodes, root: str, name: str, wake: Wake | None = None) -> VersionedRecord | RecordAbsent:
@@ -246,22 +228,19 @@ def _progress(znodes: Znodes, path: str) -> ArchiveProgress | Unknown | None:
 
 def _order(znodes: Znodes, path: str) -> SeenOrder | None:
     found = znodes.read(path)
-    if found is None:
-        return None
-    try:
-        return SeenOrder(decode_expiry_order(found[0]), found[1])
-    except MalformedDataError:
-        return SeenOrder(None, found[1])
+    return None if found is None else SeenOrder(_readable(decode_expiry_order, found[0]), found[1])
 
 
 def _pin(znodes: Znodes, path: str) -> LogPin | None:
     found = znodes.read(path)
-    if found is None:
-        return None
+    return None if found is None else LogPin(_readable(decode_log_pin, found[0]), found[1])
+
+
+def _readable(decode: Callable[[bytes], T], data: bytes) -> T | None:
     try:
-        return LogPin(decode_log_pin(found[0]), found[1])
+        return decode(data)
     except MalformedDataError:
-        return LogPin(None, found[1])
+        return None
 
 
 def _streams(znodes: Znodes, root: str, uuid: str, wake: Wake | None) -> tuple[SeenStream, ...]:
@@ -275,11 +254,7 @@ def _stream(znodes: Znodes, path: str, name: str) -> SeenStream | None:
     found = znodes.read_changed(path)
     if found is None:
         return None
-    moved_at = datetime.datetime.fromtimestamp(found.changed_at, datetime.UTC)
-    try:
-        return SeenStream(name, decode_stream_pin(found.data), moved_at)
-    except MalformedDataError:
-        return SeenStream(name, None, moved_at)
+    return SeenStream(name, _readable(decode_stream_pin, found.data), datetime.datetime.fromtimestamp(found.changed_at, datetime.UTC))
 
 
 def _leaders(znodes: Znodes, root: str, wake: Wake | None) -> dict[str, str]:
