@@ -22,7 +22,7 @@ from herdkeeper.api.checkpoint import Lsn as StatusLsn
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.plan import MoveRules, plan_leaders
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.judged_nodes import Declared

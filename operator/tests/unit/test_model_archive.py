@@ -37,8 +37,7 @@ from herdkeeper.api.tablespace import ArchiveRetention, LogArchive, TablespaceLo
 from herdkeeper.herddb.log import archive_expiry, checkpoint_base, plan_pins, status_archive
 from herdkeeper.herddb.log.archive_expiry import expiry_steps, needed_by_archive
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields
 from herdkeeper.jobs.drill import state as series
 from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved

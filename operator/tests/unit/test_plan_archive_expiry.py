@@ -20,7 +20,7 @@ from herdkeeper.api.tablespace import ArchiveRetention, ArchiveStatus, LogArchiv
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
+from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord

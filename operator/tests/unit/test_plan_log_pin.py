@@ -17,8 +17,7 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin
 from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion

@@ -18,7 +18,7 @@ from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.reconcile import reconcile
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe_restore import progress_of

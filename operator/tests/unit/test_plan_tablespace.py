@@ -12,7 +12,7 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service

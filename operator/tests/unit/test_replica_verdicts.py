@@ -11,7 +11,7 @@ from situations import EXAMPLES, LOG_STORE, quickstart, ready, with_metadata, wi
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved

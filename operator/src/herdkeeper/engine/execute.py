@@ -21,10 +21,9 @@ from herdkeeper.herddb.execute.node_orders import NodeOrders, SqlNodes
 from herdkeeper.herddb.execute.tablespaces import Login
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials
-from herdkeeper.herddb.plan.encryption import why_no_login
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.log_store import log_store
-from herdkeeper.herddb.state.tls import TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
 from herdkeeper.planning import actions as do
 from herdkeeper.planning.actions import Action, Plan
 from herdkeeper.planning.status import Failed, described

@@ -17,7 +17,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.herddb.log.checkpoint_base import Base, bases
 from herdkeeper.herddb.log.identity import LogIdentity, log_of
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder, archive_begins
+from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder, archive_begins
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.checkpoint_base import Base, bases, is_made_for_a_drill
-from herdkeeper.herddb.log.seen_archive import archive_begins, archived_at
+from herdkeeper.herddb.log.seen import archive_begins, archived_at
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from herdkeeper.api import Tablespace
 from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
-from herdkeeper.herddb.log.seen_archive import archived_at
-from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.seen import LogPin, archived_at
 from herdkeeper.herddb.state.cluster import NodeView
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved

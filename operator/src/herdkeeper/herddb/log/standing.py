@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from herdkeeper.herddb.log.checkpoint_base import Base
-from herdkeeper.herddb.log.seen_pins import SeenStream
+from herdkeeper.herddb.log.seen import SeenStream
 
 
 class Needer(Enum):

@@ -11,7 +11,7 @@ from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, reached_bases
 from herdkeeper.herddb.log.checkpoint_base import Base, bases
 from herdkeeper.herddb.log.identity import LogIdentity
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved, archive_begins, archived_at
+from herdkeeper.herddb.log.seen import ArchiveObserved, archive_begins, archived_at
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from herdkeeper.herddb.log.checkpoint_base import Base
-from herdkeeper.herddb.log.seen_pins import SeenStream
+from herdkeeper.herddb.log.seen import SeenStream
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import LOG_USED_IN_TIME

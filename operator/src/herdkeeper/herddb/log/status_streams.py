@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from herdkeeper.api import Tablespace
-from herdkeeper.herddb.log.seen_pins import SeenStream
+from herdkeeper.herddb.log.seen import SeenStream
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.planning.actions import Wait
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
@@ -58,3 +59,18 @@ def http_secret(pod: Json) -> str | None:
         return None
     secrets = (volume["secret"]["secretName"] for volume in spec.get("volumes") or [] if volume["name"] == names.TLS_VOLUME)
     return next(secrets, "")
+
+
+def is_encrypted(herddb: HerdDBCluster | None) -> bool:
+    """Returns whether every SQL node serves TLS, by the resource."""
+    return herddb is not None and herddb.status is not None and herddb.status.encrypted is True
+
+
+def why_no_login(tls: TlsUsable | TlsUnusable | None, herddb: HerdDBCluster | None) -> Wait | None:
+    """Returns what a login must wait for, or None. `tls` is the verdict on the Secret of the SQL port, None if it is not encrypted."""
+    if isinstance(tls, TlsUnusable):
+        return Wait(tls.reason, tls.why)
+    if (tls is not None) is not is_encrypted(herddb):
+        which = "with" if tls is not None else "without"
+        return Wait(Reason.WAITING_FOR_HERDDB, f"not all SQL nodes serve {which} TLS yet: they are restarted one by one")
+    return None

@@ -18,8 +18,7 @@ from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.identity import instance_of
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
-from herdkeeper.herddb.log.seen_pins import LogPin, SeenStream
+from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder, SeenStream
 from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials

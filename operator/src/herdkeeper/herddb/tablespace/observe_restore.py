@@ -10,8 +10,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
-from herdkeeper.herddb.plan.encryption import why_no_login
-from herdkeeper.herddb.state.tls import TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY

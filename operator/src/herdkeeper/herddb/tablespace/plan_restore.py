@@ -14,8 +14,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.plan.encryption import why_no_login
-from herdkeeper.herddb.state.tls import TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
 from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue

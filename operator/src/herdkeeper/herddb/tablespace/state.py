@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, LogIdentity, log_of
-from herdkeeper.herddb.log.seen_archive import ArchiveObserved
-from herdkeeper.herddb.log.seen_pins import LogPin, SeenStream
+from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenStream
 from herdkeeper.herddb.log.standing import Standing
 from herdkeeper.herddb.state.cluster import NodeView, UserCredentials
 from herdkeeper.herddb.state.log_store import LogStore
