@@ -246,6 +246,16 @@ def metadata_service_uri(zookeeper_address: str, root: str) -> str:
     return f"zk+hierarchical://{zookeeper_address.replace(',', ';')}{root}"
 
 
+class _Suffixed:
+    """The name of an object: the common prefix of the servers' objects, and a suffix."""
+
+    def __init__(self, suffix: str) -> None:
+        self._suffix = suffix
+
+    def __get__(self, named: _ServerNames, _: type) -> str:
+        return f"{named.servers}{self._suffix}"
+
+
 @dataclass(frozen=True)
 class _ServerNames:
     """Names that the servers of one cluster share. ConfigMap, PodDisruptionBudget and NetworkPolicy have the same name."""
@@ -258,35 +268,22 @@ class _ServerNames:
         """Common prefix of the cluster's object names."""
         return f"{self.key.name}-{self.COMPONENT}"
 
-    @property
-    def config_map(self) -> str:
-        """ConfigMap with the servers' configuration files."""
-        return self.servers
-
-    @property
-    def disruption_budget(self) -> str:
-        """PodDisruptionBudget of all servers together."""
-        return self.servers
-
-    @property
-    def network_policy(self) -> str:
-        """NetworkPolicy of the servers."""
-        return self.servers
+    config_map = _Suffixed("")
+    """ConfigMap with the servers' configuration files."""
+    disruption_budget = _Suffixed("")
+    """PodDisruptionBudget of all servers together."""
+    network_policy = _Suffixed("")
+    """NetworkPolicy of the servers."""
 
 
 @dataclass(frozen=True)
 class _StatefulSetNames(_ServerNames):
     """Names of servers that are replicas of one StatefulSet, numbered from 0."""
 
-    @property
-    def stateful_set(self) -> str:
-        """StatefulSet."""
-        return self.servers
-
-    @property
-    def client_service(self) -> str:
-        """Service for clients inside the cluster: ready servers only."""
-        return self.servers
+    stateful_set = _Suffixed("")
+    """StatefulSet."""
+    client_service = _Suffixed("")
+    """Service for clients inside the cluster: ready servers only."""
 
     def pod(self, number: int) -> str:
         """Pod of server `number`. For a SQL node also its id in HerdDB."""
@@ -303,40 +300,20 @@ class ZooKeeperNames(_StatefulSetNames):
 
     COMPONENT = ZOOKEEPER_COMPONENT
 
-    @property
-    def members_service(self) -> str:
-        """Headless Service that gives each member its host name, ready or not."""
-        return f"{self.stateful_set}-members"
-
-    @property
-    def reconfig_secret(self) -> str:
-        """Secret with the password that may change the membership."""
-        return f"{self.stateful_set}-reconfig"
-
-    @property
-    def authority_secret(self) -> str:
-        """Secret with the CA key for certificates of servers and clients. No pod mounts it."""
-        return f"{self.stateful_set}-authority"
-
-    @property
-    def quorum_authority_secret(self) -> str:
-        """Secret with the CA key for certificates that members present to each other. No pod mounts it."""
-        return f"{self.stateful_set}-quorum-authority"
-
-    @property
-    def operator_secret(self) -> str:
-        """Secret with the operator's own certificate. No pod mounts it."""
-        return f"{self.stateful_set}-operator"
-
-    @property
-    def clients_secret(self) -> str:
-        """Secret with the certificate of the members' client port."""
-        return f"{self.stateful_set}-clients"
-
-    @property
-    def members_secret(self) -> str:
-        """Secret with the certificate that members present to each other."""
-        return f"{self.stateful_set}-quorum"
+    members_service = _Suffixed("-members")
+    """Headless Service that gives each member its host name, ready or not."""
+    reconfig_secret = _Suffixed("-reconfig")
+    """Secret with the password that may change the membership."""
+    authority_secret = _Suffixed("-authority")
+    """Secret with the CA key for certificates of servers and clients. No pod mounts it."""
+    quorum_authority_secret = _Suffixed("-quorum-authority")
+    """Secret with the CA key for certificates that members present to each other. No pod mounts it."""
+    operator_secret = _Suffixed("-operator")
+    """Secret with the operator's own certificate. No pod mounts it."""
+    clients_secret = _Suffixed("-clients")
+    """Secret with the certificate of the members' client port."""
+    members_secret = _Suffixed("-quorum")
+    """Secret with the certificate that members present to each other."""
 
     @property
     def served_hosts(self) -> frozenset[str]:
@@ -392,10 +369,8 @@ class BookKeeperNames(_ServerNames):
 
     COMPONENT = BOOKIE_COMPONENT
 
-    @property
-    def service(self) -> str:
-        """Headless Service that gives each bookie its host name, ready or not."""
-        return self.servers
+    service = _Suffixed("")
+    """Headless Service that gives each bookie its host name, ready or not."""
 
     @property
     def autorecovery(self) -> str:
@@ -419,20 +394,12 @@ class BookKeeperNames(_ServerNames):
         """Journal volume claim of bookie `number`."""
         return f"{self.stateful_set(number)}-journal"
 
-    @property
-    def identity_secret(self) -> str:
-        """Secret with the certificate of bookies, autorecovery, drains and repairs, if the ensemble requires one."""
-        return f"{self.servers}-identity"
-
-    @property
-    def readers_secret(self) -> str:
-        """Secret with the certificate of all other jobs, if bookies require one."""
-        return f"{self.servers}-readers"
-
-    @property
-    def token_secret(self) -> str:
-        """Secret with the token of the bookies' admin port."""
-        return f"{self.servers}-token"
+    identity_secret = _Suffixed("-identity")
+    """Secret with the certificate of bookies, autorecovery, drains and repairs, if the ensemble requires one."""
+    readers_secret = _Suffixed("-readers")
+    """Secret with the certificate of all other jobs, if bookies require one."""
+    token_secret = _Suffixed("-token")
+    """Secret with the token of the bookies' admin port."""
 
     def ledgers_claim(self, number: int, volume: int = 0) -> str:
         """Claim of a ledger volume of bookie `number`. Volume 0 is the first."""
@@ -484,25 +451,14 @@ class HerdDBNames(_StatefulSetNames):
 
     COMPONENT = HERDDB_COMPONENT
 
-    @property
-    def nodes_service(self) -> str:
-        """Headless Service that gives each node its host name, ready or not."""
-        return f"{self.stateful_set}-nodes"
-
-    @property
-    def generated_secret(self) -> str:
-        """Secret with generated credentials of the administrator, if the resource names none."""
-        return f"{self.stateful_set}-credentials"
-
-    @property
-    def users_secret(self) -> str:
-        """Secret with HerdDB's users file, derived from the Secrets that the resource names."""
-        return f"{self.stateful_set}-users"
-
-    @property
-    def identity_secret(self) -> str:
-        """Secret with the certificate of SQL nodes, if the ensemble requires one."""
-        return f"{self.servers}-identity"
+    nodes_service = _Suffixed("-nodes")
+    """Headless Service that gives each node its host name, ready or not."""
+    generated_secret = _Suffixed("-credentials")
+    """Secret with generated credentials of the administrator, if the resource names none."""
+    users_secret = _Suffixed("-users")
+    """Secret with HerdDB's users file, derived from the Secrets that the resource names."""
+    identity_secret = _Suffixed("-identity")
+    """Secret with the certificate of SQL nodes, if the ensemble requires one."""
 
     def host(self, number: int) -> str:
         """Host name of node `number`."""
