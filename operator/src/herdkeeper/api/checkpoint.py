@@ -11,6 +11,7 @@ from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     NAME_RULES,
     DeletionPolicy,
+    Instant,
     Model,
     PrinterColumn,
     Quantity,
@@ -129,14 +130,11 @@ class CheckpointStatus(JobStatus):
     """Result of the checkpoint."""
 
     lsn: Lsn | None = Field(None, description="The checkpoint holds exactly the commits up to here.")
-    lsn_timestamp: str | None = Field(
-        None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
-    )
-    latest_timestamp: str | None = Field(
+    lsn_timestamp: Instant | None = Field(None, description="When the entry there was written, by its leader's clock.")
+    latest_timestamp: Instant | None = Field(
         None,
         description="The latest time of all entries up to there, by their leaders' clocks, which may differ. A checkpoint made from "
         "this one can't have an earlier target.",
-        json_schema_extra={"format": "date-time"},
     )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
     reused: bool | None = Field(

@@ -15,6 +15,7 @@ from herdkeeper.api.resource import (
     ConfigLines,
     DeletionPolicy,
     Image,
+    Instant,
     Model,
     PrinterColumn,
     Quantity,
@@ -151,11 +152,10 @@ class HerdDBClusterStatus(Status):
     users: tuple[str, ...] = Field((), description="Users who may log in on all SQL nodes, the administrator first.")
     users_revision: str | None = Field(None, description="Revision of the users file in use, as the nodes report it.")
     encrypted: bool | None = Field(None, description="`true` once every SQL node has started with TLS.")
-    certificate_expires: str | None = Field(
+    certificate_expires: Instant | None = Field(
         None,
         description="When the certificate of the SQL port expires (RFC 3339); absent while the port is not encrypted, or the certificate "
         "is unusable.",
-        json_schema_extra={"format": "date-time"},
     )
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")
 

@@ -14,6 +14,7 @@ from herdkeeper.api.resource import (
     Compute,
     CpuQuantity,
     Image,
+    Instant,
     Model,
     Quantity,
     Rule,
@@ -250,6 +251,6 @@ class JobStatus(Status):
 
     phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed; Paused for an audit outside its window.")
     job: str | None = Field(None, description="The Job that runs it.")
-    started_at: str | None = Field(None, description="When the Job's pod started.", json_schema_extra={"format": "date-time"})
-    completed_at: str | None = Field(None, description="When the Job ended.", json_schema_extra={"format": "date-time"})
+    started_at: Instant | None = Field(None, description="When the Job's pod started.")
+    completed_at: Instant | None = Field(None, description="When the Job ended.")
     duration_seconds: float | None = Field(None, description="Seconds that the job worked.")

@@ -10,6 +10,7 @@ from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination, unchanged
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     NAME_RULES,
+    Instant,
     Model,
     PrinterColumn,
     Quantity,
@@ -158,7 +159,7 @@ class ReplicationAuditStatus(JobStatus):
         description="Instance id of the BookKeeper cluster that was audited. If the BookKeeperCluster's is another one, the audit was of "
         "an earlier cluster of its name.",
     )
-    resumes_at: str | None = Field(None, description="When a Paused audit resumes.", json_schema_extra={"format": "date-time"})
+    resumes_at: Instant | None = Field(None, description="When a Paused audit resumes.")
     ledger_filter: str | None = Field(None, description="Which ledgers were requested; absent for all of the cluster.")
     ledgers: int | None = Field(
         None, description="Ledgers audited. In a Paused audit, this and the fields below count what is done so far."

@@ -51,6 +51,9 @@ Quantity = Annotated[
 ]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
 
+Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""A time that the operator writes (RFC 3339)."""
+
 CpuQuantity = Annotated[
     str,
     Field(
@@ -139,7 +142,7 @@ class Condition(Model):
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
     reason: str = Field(description="Why, as one CamelCase word.")
     message: str = Field(description="Why, as a sentence that a person can act on.")
-    last_transition_time: str = Field(description="When the status last changed (RFC 3339).", json_schema_extra={"format": "date-time"})
+    last_transition_time: Instant = Field(description="When the status last changed (RFC 3339).")
     observed_generation: int = Field(description="The generation of the spec that the condition refers to.")
 
 

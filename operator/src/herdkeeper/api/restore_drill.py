@@ -9,7 +9,7 @@ from pydantic import Field
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import DriverJob
 from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.resource import Compute, Model, Quantity, least_memory
+from herdkeeper.api.resource import Compute, Instant, Model, Quantity, least_memory
 from herdkeeper.api.schedule import Times, five_fields
 
 
@@ -46,26 +46,22 @@ class Drill(Times):
 class DrillStatus(Model):
     """The newest drill."""
 
-    scheduled_time: str = Field(description="The scheduled time of the drill.", json_schema_extra={"format": "date-time"})
+    scheduled_time: Instant = Field(description="The scheduled time of the drill.")
     outcome: Literal["Running", "Succeeded", "Failed"] = Field(
         description="Succeeded: all rows and the schema were restored and equal the checkpoint's. Failed: they could not be, or differ."
     )
     message: str = Field(description="The result; after a failure, the first difference or the cause.")
     checkpoint: str = Field(description="The Checkpoint that is restored. A Checkpoint that was created for the drill is deleted with it.")
-    moment: str | None = Field(
-        None,
-        description="The moment chosen at random from the recovery window, or that of the chosen Checkpoint.",
-        json_schema_extra={"format": "date-time"},
+    moment: Instant | None = Field(
+        None, description="The moment chosen at random from the recovery window, or that of the chosen Checkpoint."
     )
     job: str | None = Field(None, description="The Job that restores. It is kept for a day after its end.")
     lsn: Lsn | None = Field(None, description="The position in the log that was restored.")
     rows: int | None = Field(None, description="Rows that were compared.")
     tables: int | None = Field(None, description="Tables that were compared.")
     seconds: float | None = Field(None, description="Seconds from the first file to the end of the comparison.")
-    completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
-    last_successful_time: str | None = Field(
-        None, description="When the newest successful drill ended.", json_schema_extra={"format": "date-time"}
-    )
+    completed_at: Instant | None = Field(None, description="When it ended.")
+    last_successful_time: Instant | None = Field(None, description="When the newest successful drill ended.")
 
 
 DRILL_RULES = (

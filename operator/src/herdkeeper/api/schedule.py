@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from herdkeeper.api.resource import Model, PrinterColumn, Rule, Status, formatted, name_rules, refusal
+from herdkeeper.api.resource import Instant, Model, PrinterColumn, Rule, Status, formatted, name_rules, refusal
 
 Duration = Annotated[
     str,
@@ -64,19 +64,11 @@ class Schedule(Timing):
 class ScheduleStatus(Status):
     """What the schedule has done, and what comes next."""
 
-    last_schedule_time: str | None = Field(
-        None, description="The newest time of the schedule at which a run was made.", json_schema_extra={"format": "date-time"}
-    )
-    last_successful_time: str | None = Field(
-        None, description="When the newest successful run ended.", json_schema_extra={"format": "date-time"}
-    )
-    next_schedule_time: str | None = Field(
-        None, description="When the next run is due; absent while suspended.", json_schema_extra={"format": "date-time"}
-    )
-    last_missed_time: str | None = Field(
-        None,
-        description="The newest time of the schedule that was skipped, since another run was active or the deadline had passed.",
-        json_schema_extra={"format": "date-time"},
+    last_schedule_time: Instant | None = Field(None, description="The newest time of the schedule at which a run was made.")
+    last_successful_time: Instant | None = Field(None, description="When the newest successful run ended.")
+    next_schedule_time: Instant | None = Field(None, description="When the next run is due; absent while suspended.")
+    last_missed_time: Instant | None = Field(
+        None, description="The newest time of the schedule that was skipped, since another run was active or the deadline had passed."
     )
     active: str | None = Field(None, description="The active run.")
     last_request: str | None = Field(None, description="Result of the last run requested by annotation.")

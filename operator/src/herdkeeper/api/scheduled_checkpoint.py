@@ -9,7 +9,7 @@ from pydantic import Field
 from herdkeeper.api.checkpoint import CheckpointSpec
 from herdkeeper.api.job import place_rules
 from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.resource import Model, PrinterColumn, Resource, Rule, least_memory
+from herdkeeper.api.resource import Instant, Model, PrinterColumn, Resource, Rule, least_memory
 from herdkeeper.api.restore_drill import DRILL_RULES, Drill, DrillStatus
 from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Duration, Schedule, ScheduleStatus
 
@@ -44,11 +44,9 @@ class ScheduledCheckpointStatus(ScheduleStatus):
     """What the schedule has done, and its checkpoints."""
 
     newest_verified: str | None = Field(None, description="The newest Checkpoint that was verified.")
-    newest_verified_time: str | None = Field(None, description="When it was completed.", json_schema_extra={"format": "date-time"})
+    newest_verified_time: Instant | None = Field(None, description="When it was completed.")
     verified: int | None = Field(None, description="Number of verified Checkpoints.")
-    drills_since: str | None = Field(
-        None, description="When `drill` was first seen. Earlier times are not made up for.", json_schema_extra={"format": "date-time"}
-    )
+    drills_since: Instant | None = Field(None, description="When `drill` was first seen. Earlier times are not made up for.")
     last_drill: DrillStatus | None = Field(None, description="The newest drill.")
 
 

@@ -17,6 +17,7 @@ from herdkeeper.api.resource import (
     Compute,
     DeletionPolicy,
     Image,
+    Instant,
     Model,
     PrinterColumn,
     Quantity,
@@ -269,7 +270,7 @@ class ReplicaStatus(Model):
         "differ from the leader's.",
     )
     verified_lsn: Lsn | None = Field(None, description="LSN of the comparison.")
-    verified_at: str | None = Field(None, description="When.", json_schema_extra={"format": "date-time"})
+    verified_at: Instant | None = Field(None, description="When.")
     verified_by: str | None = Field(None, description="The Checkpoint that compared it.")
     different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows.")
 
@@ -288,14 +289,12 @@ class RestoreStatus(Model):
         "of the moment's own checkpoint.",
     )
     lsn: Lsn | None = Field(None, description="Position in the old log to which the tablespace was restored.")
-    lsn_timestamp: str | None = Field(
-        None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
-    )
+    lsn_timestamp: Instant | None = Field(None, description="When the entry there was written, by its leader's clock.")
     rows_loaded: int | None = Field(None, description="Rows that are committed in the tablespace so far.")
     rows: int | None = Field(None, description="Rows of the checkpoint.")
     verified: str | None = Field(None, description="How the content was verified.")
-    started_at: str | None = Field(None, description="When the Job started.", json_schema_extra={"format": "date-time"})
-    completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
+    started_at: Instant | None = Field(None, description="When the Job started.")
+    completed_at: Instant | None = Field(None, description="When it ended.")
     duration_seconds: float | None = Field(None, description="Seconds that the last run took.")
 
     @property
@@ -313,14 +312,8 @@ class ArchiveStatus(Model):
     claim_name: str | None = Field(None, description="The volume claim with the archive.")
     object_store: ObjectStore | None = Field(None, description="The object store with the archive.")
     lsn: Lsn | None = Field(None, description="Everything up to here is archived, from where the archive begins.")
-    lsn_timestamp: str | None = Field(
-        None,
-        description="The latest time of the last archived entries, by their leader's clock.",
-        json_schema_extra={"format": "date-time"},
-    )
-    current_at: str | None = Field(
-        None, description="Everything that was confirmed at this time is archived.", json_schema_extra={"format": "date-time"}
-    )
+    lsn_timestamp: Instant | None = Field(None, description="The latest time of the last archived entries, by their leader's clock.")
+    current_at: Instant | None = Field(None, description="Everything that was confirmed at this time is archived.")
     first_lsn: Lsn | None = Field(None, description="The first archived LSN; earlier entries have expired, or were never archived.")
     expiry: str | None = Field(
         None, description="With `retention`: the first LSN that is kept and the Checkpoint that needs it, or why nothing expires."
@@ -333,12 +326,11 @@ class ArchiveStatus(Model):
 class RecoveryWindow(Model):
     """The moments for which a Checkpoint can be made from the archive alone."""
 
-    from_: str | None = Field(None, alias="from", description="The first one.", json_schema_extra={"format": "date-time"})
-    to: str | None = Field(
+    from_: Instant | None = Field(None, alias="from", description="The first one.")
+    to: Instant | None = Field(
         None,
         description="The time of the last archived entry. A time to restore to must be before it, since a later entry may have the same; "
         "`toLsn` has everything.",
-        json_schema_extra={"format": "date-time"},
     )
     from_lsn: Lsn | None = Field(None, description="The first one in the log.")
     to_lsn: Lsn | None = Field(None, description="The last one in the log.")
@@ -373,19 +365,11 @@ class FullCheckTimes(Model):
     """The schedule of `spec.fullCheck`: past, missed and next times."""
 
     declared: str = Field(description="The schedule to which these fields refer, with its time zone.")
-    since: str = Field(
-        description="When the schedule was first seen. Earlier times don't count.", json_schema_extra={"format": "date-time"}
-    )
-    last_schedule_time: str | None = Field(
-        None, description="The newest scheduled time at which a check started.", json_schema_extra={"format": "date-time"}
-    )
-    next_schedule_time: str | None = Field(
-        None, description="When the next one is due; absent while suspended.", json_schema_extra={"format": "date-time"}
-    )
+    since: Instant = Field(description="When the schedule was first seen. Earlier times don't count.")
+    last_schedule_time: Instant | None = Field(None, description="The newest scheduled time at which a check started.")
+    next_schedule_time: Instant | None = Field(None, description="When the next one is due; absent while suspended.")
     waits_for: str | None = Field(None, description="Why the due check has not started yet.")
-    last_missed_time: str | None = Field(
-        None, description="The newest scheduled time that was missed.", json_schema_extra={"format": "date-time"}
-    )
+    last_missed_time: Instant | None = Field(None, description="The newest scheduled time that was missed.")
     last_missed_why: str | None = Field(None, description="Why not.")
 
 
@@ -400,10 +384,8 @@ class FullCheckStatus(Model):
 
     last_request: str | None = Field(None, description="Result of the last request with the annotation `herdkeeper.io/full-check`.")
     leader: str | None = Field(None, description="The SQL node that led and read its own rows.")
-    started_at: str | None = Field(None, description="Start of the check, by that node's clock.", json_schema_extra={"format": "date-time"})
-    completed_at: str | None = Field(
-        None, description="When the leader was done. The followers check later.", json_schema_extra={"format": "date-time"}
-    )
+    started_at: Instant | None = Field(None, description="Start of the check, by that node's clock.")
+    completed_at: Instant | None = Field(None, description="When the leader was done. The followers check later.")
     writes_stopped_seconds: float | None = Field(None, description="Total seconds for which writes may have waited.")
     longest_writes_stopped_seconds: float | None = Field(None, description="The longest single wait, in seconds.")
     tables: tuple[CheckedTable, ...] = Field((), description="The tables that were checked.")
@@ -427,10 +409,8 @@ class StreamStatus(Model):
         "log is kept for it until `countsUntil`. Abandoned: that time is over, and the log is no longer kept for it. Unreadable: its "
         "znode can't be read, so the whole log is kept.",
     )
-    stands_since: str | None = Field(None, description="Time of its last report.", json_schema_extra={"format": "date-time"})
-    counts_until: str | None = Field(
-        None, description="Until when the log is kept for it unless it moves.", json_schema_extra={"format": "date-time"}
-    )
+    stands_since: Instant | None = Field(None, description="Time of its last report.")
+    counts_until: Instant | None = Field(None, description="Until when the log is kept for it unless it moves.")
     lsn: Lsn | None = Field(None, description="For a stream that stands: the log is kept from this LSN on; from its beginning when absent.")
 
 
