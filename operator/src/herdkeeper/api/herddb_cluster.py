@@ -17,6 +17,7 @@ from herdkeeper.api.resource import (
     Image,
     Instant,
     Model,
+    ObjectName,
     PrinterColumn,
     Quantity,
     Reference,
@@ -59,9 +60,7 @@ Plaintext = Literal["Refused", "Accepted"]
 class Tls(Model):
     """How the SQL port is encrypted. The HTTP port gets the same certificate, and then never speaks plain text."""
 
-    secret_name: str = Field(
-        min_length=1,
-        max_length=253,
+    secret_name: ObjectName = Field(
         description="A Secret of the type kubernetes.io/tls in the same namespace, as cert-manager writes it: `tls.crt`, `tls.key` and "
         "`ca.crt`, the certificates that clients trust. The certificate is for all SQL nodes: "
         "`*.<name>-herddb-nodes.<namespace>.svc`. A renewed one is in use within two minutes, without a restart.",
@@ -78,9 +77,7 @@ MOST_USERS = 32
 class UserSecret(Model):
     """A user who may log in besides the administrator."""
 
-    secret_name: str = Field(
-        min_length=1,
-        max_length=253,
+    secret_name: ObjectName = Field(
         description="A Secret in the same namespace with `username` and `password`, as in the type kubernetes.io/basic-auth. A change "
         "takes effect on all nodes within about three minutes, without a restart.",
     )

@@ -16,6 +16,7 @@ from herdkeeper.api.resource import (
     Image,
     Instant,
     Model,
+    ObjectName,
     Quantity,
     Rule,
     SecretReference,
@@ -77,10 +78,8 @@ def unchanged_job(why: str) -> tuple[Rule, ...]:
 class ClaimDestination(Model):
     """A PersistentVolumeClaim."""
 
-    claim_name: str = Field(
-        min_length=1,
-        max_length=253,
-        description="A PersistentVolumeClaim in the same namespace. With executors it must be mountable where they run.",
+    claim_name: ObjectName = Field(
+        description="A PersistentVolumeClaim in the same namespace. With executors it must be mountable where they run."
     )
 
 
@@ -138,10 +137,8 @@ class ObjectStore(Model):
         description="Secret with the keys `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` (S3), `GOOGLE_SERVICE_ACCOUNT_KEY` (JSON), or "
         "`AZURE_STORAGE_ACCOUNT_KEY`. They must allow to list, and to read, write and delete what begins with the prefix.",
     )
-    service_account_name: str | None = Field(
+    service_account_name: ObjectName | None = Field(
         None,
-        min_length=1,
-        max_length=253,
         description="Instead of a Secret: the ServiceAccount in the same namespace as which the pods run, so that the cloud knows them "
         "(workload identity).",
     )

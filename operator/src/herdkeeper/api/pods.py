@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from herdkeeper.api.resource import LABEL_NAME, NAME_FIX, RULES, LabelName, LabelValue, Model, Rule, SecretReference, formatted
+from herdkeeper.api.resource import LABEL_NAME, NAME_FIX, RULES, LabelName, LabelValue, Model, ObjectName, Rule, SecretReference, formatted
 
 OPERATORS_PREFIXES = ("herdkeeper.io/", "app.kubernetes.io/")
 """Prefixes of labels and annotations that the operator sets, and by which it finds its pods."""
@@ -56,7 +56,7 @@ class PodTraits(Model):
         {}, description="Labels that a node must have. Volumes bound to other nodes don't move."
     )
     tolerations: tuple[Toleration, ...] = Field((), max_length=20, description="Taints that the pods tolerate.")
-    priority_class_name: str | None = Field(None, min_length=1, max_length=253, description="PriorityClass of the pods.")
+    priority_class_name: ObjectName | None = Field(None, description="PriorityClass of the pods.")
     image_pull_secrets: tuple[SecretReference, ...] = Field((), max_length=10, description="Secrets for the image registry.")
 
 

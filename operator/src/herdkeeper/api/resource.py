@@ -51,6 +51,9 @@ Quantity = Annotated[
 ]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
 
+ObjectName = Annotated[str, Field(min_length=1, max_length=253)]
+"""The name of an object that a resource refers to."""
+
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """A time that the operator writes (RFC 3339)."""
 
@@ -361,9 +364,7 @@ class VolumeClaim(Model):
     """A volume that the operator claims."""
 
     size: Quantity = Field(description="Requested size in Ki, Mi, Gi or Ti, e.g. `20Gi`.")
-    storage_class_name: str | None = Field(
-        None, min_length=1, max_length=253, description="StorageClass; the cluster's default when absent. Immutable."
-    )
+    storage_class_name: ObjectName | None = Field(None, description="StorageClass; the cluster's default when absent. Immutable.")
 
 
 def _at_most(requested: str, limit: str, what: str, fix: str) -> JsonDict:
@@ -449,7 +450,7 @@ class Compute(Model):
 class SecretReference(Model):
     """A Secret in the same namespace."""
 
-    name: str = Field(min_length=1, max_length=253, description="Name of the Secret, in the same namespace.")
+    name: ObjectName = Field(description="Name of the Secret, in the same namespace.")
 
 
 class Reference(Model):

@@ -9,7 +9,7 @@ from pydantic import Field
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import DriverJob
 from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.resource import Compute, Instant, Model, Quantity, least_memory
+from herdkeeper.api.resource import Compute, Instant, Model, ObjectName, Quantity, least_memory
 from herdkeeper.api.schedule import Times, five_fields
 
 
@@ -17,10 +17,8 @@ class DrillStorage(Model):
     """The storage of a drill's database."""
 
     size: Quantity = Field("10Gi", description="Space for the restored tables and their log. A pod that needs more is evicted.")
-    storage_class_name: str | None = Field(
+    storage_class_name: ObjectName | None = Field(
         None,
-        min_length=1,
-        max_length=253,
         description="StorageClass of a volume that is created with the pod and deleted with it, a day after the end. Absent: the "
         "node's disk.",
     )

@@ -16,6 +16,7 @@ from herdkeeper.api.resource import (
     DeletionPolicy,
     Image,
     Model,
+    ObjectName,
     PrinterColumn,
     Resource,
     Rule,
@@ -40,9 +41,7 @@ _IN_ORDER = "the mode changes from Insecure to Permissive, and then to TLS (docs
 class GivenAuthority(Model):
     """An authority that the operator does not make itself."""
 
-    secret_name: str = Field(
-        min_length=1,
-        max_length=253,
+    secret_name: ObjectName = Field(
         description="A Secret of the type kubernetes.io/tls in the same namespace, as cert-manager writes it for a Certificate with "
         "`isCA: true`: `tls.crt` and `tls.key`, of the curve P-256. It must sign for nobody else. If another one is put there, it takes "
         "over in three steps, by itself.",
