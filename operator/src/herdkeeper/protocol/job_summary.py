@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, TypeVar, assert_never
+from functools import cache
+from typing import Any, ClassVar, Self, assert_never
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
@@ -20,8 +21,8 @@ from herdkeeper.protocol.audit_finding import Finding
 
 MAX_TERMINATION_MESSAGE_BYTES = 4096
 _MAX_MESSAGE_CHARACTERS = 500
-Summary = TypeVar("Summary")
 _CONFIG = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+_adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 class SummaryError(ValueError):
@@ -87,15 +88,49 @@ class FollowerComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointSummary:
-    """The result of a checkpoint job's run. `ledger_id` and `entry_id` are the LSN; None if it ended before that was known."""
+class _JobSummary:
+    """What all of them report."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     run_id: str
     outcome: JobOutcome
     message: str = ""
-    """One sentence; on failure, what failed and what to do."""
+    """One sentence for people; on failure: what failed and what to do."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Raises SummaryError naming a missing or invalid field."""
+        try:
+            found: Self = _adapter(cls).validate_json(text)
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(str(part) for part in fault['loc']) or 'summary'}: {fault['msg']}" for fault in error.errors())
+            raise SummaryError(f"not a job summary: {faults}") from error
+        return found
+
+    def _longest_that_fits(self, keep: Callable[[int], Self], items: int) -> str:
+        """Binary search for the most items whose JSON fits; the size grows with their number."""
+
+        def encoded(count: int) -> bytes:
+            return _adapter(type(self)).dump_json(keep(count), by_alias=True, exclude_none=True)
+
+        low, high = 0, items
+        while low < high:
+            middle = (low + high + 1) // 2
+            if len(encoded(middle)) <= MAX_TERMINATION_MESSAGE_BYTES:
+                low = middle
+            else:
+                high = middle - 1
+        fitting = encoded(low)
+        if len(fitting) > MAX_TERMINATION_MESSAGE_BYTES:
+            raise SummaryError(f"a summary without any items has {len(fitting)} bytes, the limit is {MAX_TERMINATION_MESSAGE_BYTES}")
+        return fitting.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary(_JobSummary):
+    """The result of a checkpoint job's run. `ledger_id` and `entry_id` are the LSN; None if it ended before that was known."""
+
     instance_id: str = ""
     """INSTANCEID of the BookKeeper cluster, without which ledger ids mean nothing."""
     tablespace: str = ""
@@ -146,24 +181,13 @@ class CheckpointSummary:
             told = replace(comparison, different_tables=different[:count]) if comparison is not None else None
             return replace(short, tables=short.tables[:kept], tables_omitted=self.tables_omitted + tables - kept, comparison=told)
 
-        return _longest_that_fits(_CHECKPOINT, keep, len(different) + tables)
-
-    @staticmethod
-    def from_json(text: str) -> CheckpointSummary:
-        """Raises SummaryError naming a missing or invalid field."""
-        return _parse(_CHECKPOINT, text)
+        return self._longest_that_fits(keep, len(different) + tables)
 
 
 @dataclass(frozen=True, slots=True)
-class AuditSummary:
+class AuditSummary(_JobSummary):
     """The result of a replication audit's run. Findings are sorted by urgency, so that the least urgent are dropped."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
-
-    run_id: str
-    outcome: JobOutcome
-    message: str = ""
-    """One sentence for people; on failure: what failed and what to do."""
     instance_id: str = ""
     """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
     ledgers: int = 0
@@ -212,24 +236,13 @@ class AuditSummary:
         def keep(count: int) -> AuditSummary:
             return replace(short, findings=short.findings[:count], findings_omitted=self.findings_omitted + len(self.findings) - count)
 
-        return _longest_that_fits(_AUDIT, keep, len(self.findings))
-
-    @staticmethod
-    def from_json(text: str) -> AuditSummary:
-        """Raises SummaryError naming a missing or invalid field."""
-        return _parse(_AUDIT, text)
+        return self._longest_that_fits(keep, len(self.findings))
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreSummary:
+class RestoreSummary(_JobSummary):
     """The result of a restore job's run. `ledger_id` and `entry_id` are the checkpoint's LSN; None if unreadable."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
-
-    run_id: str
-    outcome: JobOutcome
-    message: str = ""
-    """One sentence for people; on failure: what failed and what to do."""
     tablespace: str = ""
     manifest: str = ""
     """Path of the checkpoint's manifest; with a target, of the one that it found or made."""
@@ -248,41 +261,4 @@ class RestoreSummary:
 
     def to_json(self) -> str:
         """Returns at most 4096 bytes of JSON."""
-        return _longest_that_fits(_RESTORE, lambda _: replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS]), 0)
-
-    @staticmethod
-    def from_json(text: str) -> RestoreSummary:
-        """Raises SummaryError naming a missing or invalid field."""
-        return _parse(_RESTORE, text)
-
-
-_CHECKPOINT = TypeAdapter(CheckpointSummary)
-_RESTORE = TypeAdapter(RestoreSummary)
-_AUDIT = TypeAdapter(AuditSummary)
-
-
-def _longest_that_fits(adapter: TypeAdapter[Summary], keep: Callable[[int], Summary], items: int) -> str:
-    """Binary search for the most items whose JSON fits; the size grows with their number."""
-    low, high = 0, items
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(_dump(adapter, keep(middle))) <= MAX_TERMINATION_MESSAGE_BYTES:
-            low = middle
-        else:
-            high = middle - 1
-    encoded = _dump(adapter, keep(low))
-    if len(encoded) > MAX_TERMINATION_MESSAGE_BYTES:
-        raise SummaryError(f"a summary without any items has {len(encoded)} bytes, the limit is {MAX_TERMINATION_MESSAGE_BYTES}")
-    return encoded.decode()
-
-
-def _dump(adapter: TypeAdapter[Summary], summary: Summary) -> bytes:
-    return adapter.dump_json(summary, by_alias=True, exclude_none=True)
-
-
-def _parse(adapter: TypeAdapter[Summary], text: str) -> Summary:
-    try:
-        return adapter.validate_json(text)
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(str(part) for part in fault['loc']) or 'summary'}: {fault['msg']}" for fault in error.errors())
-        raise SummaryError(f"not a job summary: {faults}") from error
+        return self._longest_that_fits(lambda _: replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS]), 0)
