@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from herdkeeper.plugin.api_server import Access, ApiServer, ClusterError
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.commands.doctor import diagnosis
 from herdkeeper_e2e.kubectl import SERVERS, Kubectl, KubectlError
 

@@ -37,9 +37,11 @@ class Settings:
     def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         """Settings with the defaults of this class. Raises SettingsError."""
         read = Settings()
+        # each from its variable, e.g. HERDKEEPER_SPARK_IMAGE
+        images = {name: environment.get(f"HERDKEEPER_{name.upper()}_IMAGE") or image for name, image in asdict(read.images).items()}
         return Settings(
             watch_namespaces=tuple(name.strip() for name in environment.get("HERDKEEPER_WATCH_NAMESPACES", "").split(",") if name.strip()),
-            images=_images(environment, read.images),
+            images=DefaultImages(**images),
             pod_ids=_one_of(POD_IDS, environment, "HERDKEEPER_POD_IDS", read.pod_ids),
             driver_role=environment.get("HERDKEEPER_DRIVER_ROLE") or read.driver_role,
             resync_seconds=_positive(environment, "HERDKEEPER_RESYNC_SECONDS", read.resync_seconds),
@@ -48,11 +50,6 @@ class Settings:
             identity=environment.get("HERDKEEPER_POD_NAME") or read.identity,
             http_port=int(_positive(environment, "HERDKEEPER_HTTP_PORT", read.http_port)),
         )
-
-
-def _images(environment: Mapping[str, str], default: DefaultImages) -> DefaultImages:
-    """Each from its variable, e.g. HERDKEEPER_SPARK_IMAGE."""
-    return DefaultImages(**{name: environment.get(f"HERDKEEPER_{name.upper()}_IMAGE") or image for name, image in asdict(default).items()})
 
 
 def _one_of(values: tuple[str, ...], environment: Mapping[str, str], name: str, default: str) -> str:

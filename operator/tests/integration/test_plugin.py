@@ -14,7 +14,8 @@ from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, TABLESPACE, named, serving_database
 from stage import Stage
 
-from herdkeeper.plugin.api_server import Access, ApiServer, ConflictError
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ConflictError
 from herdkeeper.plugin.kinds import POD
 from herdkeeper.plugin.main import main
 from herdkeeper.shared import names

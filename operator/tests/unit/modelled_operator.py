@@ -23,11 +23,10 @@ from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.plan import MoveRules, plan_leaders
 from herdkeeper.herddb.log.seen import LogPin
-from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
+from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView, VersionedRecord
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
 from herdkeeper.planning.actions import Annotate, BarPromotion, ChangeTablespaceRecord, SetCopyAside, SetLogPin

@@ -17,10 +17,9 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.leadership.decision import Move, Node, Situation, decide
 from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.nodes import read_node
-from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
+from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, RecordAbsent, TableVerdict, VersionedRecord
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.status_full_check import NOTE, full_check_fields, newly_failed
 from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force

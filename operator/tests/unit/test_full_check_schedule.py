@@ -25,9 +25,9 @@ from test_full_check import (
 from test_plan_tablespace import RECORD
 
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes, FullCheckTiming
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import NO_FOLLOWER, DeferredCheck, StartedCheck, decide_check, full_check_steps
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status_full_check import full_check_fields, newly_missed
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.planning.actions import AnswerRequest, ChangeTablespaceRecord, StartFullCheck

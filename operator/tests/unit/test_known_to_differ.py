@@ -14,10 +14,9 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.observe.cluster import declared_tablespaces
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.judged_nodes import judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
 from herdkeeper.planning.actions import BarPromotion, ChangeTablespaceRecord, SetCopyAside

@@ -22,9 +22,8 @@ from herdkeeper.herddb.log.seen import ArchiveObserved, SeenStream
 from herdkeeper.herddb.log.status_in_time import log_used_in_time
 from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.log.status_streams import stream_fields
-from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
+from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, RetainedLog
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.protocol.log_pin import StreamPin

@@ -32,8 +32,8 @@ from herdkeeper.engine import reconcile as engine
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.engine.kinds import Steps, steps_by_kind
 from herdkeeper.herddb import deletion as databases
+from herdkeeper.herddb.state.cluster import RecordAbsent
 from herdkeeper.herddb.tablespace import deletion as tablespaces
-from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.planning.actions import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
 from herdkeeper.planning.deletion import take_down, waiting_for_users
 from herdkeeper.settings import Settings

@@ -12,7 +12,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.zookeeper import EnsembleError, Znode
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.observe.cluster import _times
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import VersionedRecord
 
 
 @dataclass

@@ -12,8 +12,8 @@ from test_plan_leaders import CALM, LOST, RECORD
 
 from herdkeeper.clients.zookeeper import Znode
 from herdkeeper.herddb.observe.zookeeper_clock import read_times
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord
 
 

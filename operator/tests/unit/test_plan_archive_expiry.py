@@ -22,8 +22,8 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
 from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
+from herdkeeper.herddb.state.cluster import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.planning.status import described

@@ -8,9 +8,8 @@ from situations import objects, pods
 from test_plan_herddb import LOG, PODS, SETTLED
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord
 from herdkeeper.shared.unknown import Unknown
 

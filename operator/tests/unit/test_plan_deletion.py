@@ -19,10 +19,10 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.deletion import plan_herddb_deletion
+from herdkeeper.herddb.state.cluster import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.planning.actions import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.shared import names

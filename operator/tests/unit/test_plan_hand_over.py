@@ -12,7 +12,7 @@ from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE, follo
 from test_plan_restart import NEW, OLD, rolled
 
 from herdkeeper.herddb.leadership.hand_over import NO_DEADLINE, Deadline, HandOver, PendingTakeOver, serves_seconds, why_waiting
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, Plan
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import stopping

@@ -13,9 +13,8 @@ from test_replica_verdicts import checkpoint
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.build import build_leader_service
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason

@@ -19,10 +19,9 @@ from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin
 from herdkeeper.herddb.log.status_released import log_released
-from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
+from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog, VersionedRecord
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import DropTablespace, Plan, SetFinalizer, SetLogPin
 from herdkeeper.planning.deletion import PATIENCE_SECONDS

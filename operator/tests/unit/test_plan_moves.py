@@ -10,7 +10,7 @@ from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking
 
 from herdkeeper.herddb.leadership.decision import Move
 from herdkeeper.herddb.leadership.moves import TablespaceMove, move_actions
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 
 FOLLOWER = replace(LEADER, role="follower")

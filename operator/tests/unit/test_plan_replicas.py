@@ -9,8 +9,7 @@ import pytest
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import FAR_BEHIND
-from herdkeeper.herddb.state.cluster import NodeTablespace
-from herdkeeper.herddb.tablespace.place import Place
+from herdkeeper.herddb.state.cluster import NodeTablespace, Place
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, next_replica
 from herdkeeper.herddb.tablespace.verdicts import Verdict
 from herdkeeper.planning.actions import Wait

@@ -11,7 +11,7 @@ from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD
 
 from herdkeeper.herddb.build import build_herddb
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, Delete, WakeNodes
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown

@@ -19,11 +19,10 @@ from herdkeeper.engine.key import Key
 from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.herddb.log.seen import LogPin
-from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
+from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe_restore import progress_of
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import Apply, CreateTablespace, Plan, SetFinalizer

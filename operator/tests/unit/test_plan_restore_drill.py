@@ -18,9 +18,8 @@ from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, RestoreStatus, TablespaceLog
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.identity import LogIdentity
-from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn_name
 from herdkeeper.jobs.drill.plan import plan_drill, plan_scheduled_checkpoint
-from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
+from herdkeeper.jobs.drill.state import CheckpointSeries, Drawn, DrillObserved, NothingToDraw, drawn_moment, drawn_name
 from herdkeeper.jobs.schedule.build import build_run
 from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.planning.actions import Create, Delete

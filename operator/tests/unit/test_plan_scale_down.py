@@ -19,10 +19,9 @@ from herdkeeper.engine.reconcile import reconcile
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.scale_down import scale_down
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, ForgetNode
 from herdkeeper.settings import Settings

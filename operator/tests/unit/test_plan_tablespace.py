@@ -13,12 +13,10 @@ from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.log.seen import LogPin
-from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
+from herdkeeper.herddb.state.cluster import NodeTablespace, Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
-from herdkeeper.herddb.tablespace.place import Place
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside

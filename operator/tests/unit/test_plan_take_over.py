@@ -16,7 +16,7 @@ from test_plan_restart import NEW, OLD, rolled
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.herddb.leadership.decision import Move, decide
 from herdkeeper.herddb.leadership.take_over import LONGEST_PAUSE_SECONDS, MissedTakeOver, read_marks
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, Plan
 from herdkeeper.shared.names import DID_NOT_LEAD_PREFIX
 from herdkeeper.shared.reason import Reason

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from herdkeeper.plugin.api_server import Access, ApiServer, ClusterError, ConflictError, ForbiddenError
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.kinds import POD, TABLESPACE
 
 HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

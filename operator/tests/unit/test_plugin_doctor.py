@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from played_cluster import Json, PlayedCluster, called, condition, pod, resource, stack
 
-from herdkeeper.plugin.api_server import ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text

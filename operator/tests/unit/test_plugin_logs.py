@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import pytest
 from played_cluster import PlayedCluster, called, condition, resource, stack
 
-from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import BadInputError
-from herdkeeper.plugin.commands.logs import since_seconds
-from herdkeeper.plugin.merged_logs import merged
+from herdkeeper.plugin.commands.logs import merged, since_seconds
 
 
 def texts(**logs: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, condition, resource
 
-from herdkeeper.plugin.api_server import ClusterError, ConflictError, ForbiddenError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.merge_patch import asked_for, back_to, merged
 

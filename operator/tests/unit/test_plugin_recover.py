@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from played_cluster import PlayedCluster, called, resource
 
-from herdkeeper.plugin.api_server import ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.lost_quorum import LOOK, Lost, volume_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from played_cluster import Json, PlayedCluster, called, resource
 
-from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.commands import report
 from herdkeeper.plugin.report_pod import report_pod

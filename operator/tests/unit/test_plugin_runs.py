@@ -8,7 +8,7 @@ import re
 import pytest
 from played_cluster import PlayedCluster, called, condition, resource, stack
 
-from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.runs import run_name
 

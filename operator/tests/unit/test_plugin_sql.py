@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, resource, stack
 
 from herdkeeper.plugin import database as database_module
-from herdkeeper.plugin.api_server import ClusterError, ForbiddenError, stream_refused
+from herdkeeper.plugin.api_server import stream_refused
+from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening

@@ -12,8 +12,7 @@ from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.log.seen import LogPin
-from herdkeeper.herddb.state.cluster import NodeTablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import Verdict, judged, verdicts_in_force

@@ -15,10 +15,9 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
 from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.nodes import read_node
-from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
+from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable, VersionedRecord
 from herdkeeper.herddb.tablespace.judged_nodes import judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
 from herdkeeper.planning.actions import BarPromotion, ChangeTablespaceRecord

@@ -21,8 +21,8 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.leadership.decision import Keep, Move, Node
 from herdkeeper.herddb.observe.address import NodeAddress
 from herdkeeper.herddb.observe.nodes import read_node
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import ChangeTablespaceRecord, Plan, Wait

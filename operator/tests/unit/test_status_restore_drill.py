@@ -26,9 +26,8 @@ from test_plan_schedule import at
 from herdkeeper.api.resource import Condition
 from herdkeeper.engine.gauges.drills import forget_drill, show_drill
 from herdkeeper.jobs.drill import state
-from herdkeeper.jobs.drill.draw import drawn_name
 from herdkeeper.jobs.drill.plan import plan_drill, plan_scheduled_checkpoint
-from herdkeeper.jobs.drill.state import DrillObserved
+from herdkeeper.jobs.drill.state import DrillObserved, drawn_name
 from herdkeeper.jobs.drill.status import drill_ended, drill_fields, drill_sentence
 from herdkeeper.jobs.schedule.status import summarize_scheduled_checkpoint
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary

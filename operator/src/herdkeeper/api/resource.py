@@ -120,6 +120,10 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
+    def document(self) -> dict[str, Any]:
+        """Returns it as the API server stores it."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
 
 class ObjectMeta(BaseModel):
     """The metadata that the operator uses; the rest is ignored."""

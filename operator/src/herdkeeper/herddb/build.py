@@ -65,6 +65,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
     not the declared number.
     """
     named = cluster.names
+    running = cluster if nodes is None else cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"replicas": nodes})})
     files = {PROPERTIES: _server_properties(cluster, log)}
     template = _Template(pod.config_hash(files), secret, log)
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
@@ -73,7 +74,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(cluster if nodes is None else _with_nodes(cluster, nodes), template),
+        _stateful_set(running, template),
     )
 
 
@@ -87,10 +88,6 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, users: Sequence[SqlUs
     # with the token, the file's revision can't be used to guess passwords
     derived = {names.USERS_KEY: encode_users(users, token), names.TOKEN_KEY: token}
     return secret_of(pod.retained_metadata(cluster, COMPONENT, name), {**login, **derived})
-
-
-def _with_nodes(cluster: HerdDBCluster, nodes: int) -> HerdDBCluster:
-    return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"replicas": nodes})})
 
 
 def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:

@@ -19,7 +19,8 @@ from herdkeeper.spark.work import CheckpointWork
 @dataclass(frozen=True)
 class RemovalObserved:
     """What may need a Checkpoint's files. `claim` is the destination's claim; None if it is gone or the destination is no volume.
-    `checkpoints` are the others of the namespace, `tablespaces` and `schedules` all of them. Unknown if one can't be read.
+    `checkpoints` are the others of the namespace, `tablespaces` and `schedules` all of them. Unknown if one can't be read, since it may
+    need the files.
     """
 
     claim: Claim | None

@@ -197,7 +197,7 @@ def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
     """Facts about a run stay, whatever happens to its Job."""
     if resource.status is None:
         raise ValueError("nothing is known of a run without a status")
-    fields = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    fields = resource.status.document()
     message = str(fields.pop("message", ""))
     for name in ("conditions", "observedGeneration", "plan"):
         fields.pop(name, None)

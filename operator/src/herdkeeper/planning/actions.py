@@ -155,13 +155,35 @@ class SetBookieMode:
 
 
 @dataclass(frozen=True)
-class ChangeMembership:
+class InZooKeeper:
+    """An action in the ensemble at `host:port,host:port`."""
+
+    zookeeper_address: str
+
+
+@dataclass(frozen=True)
+class OnRoot(InZooKeeper):
+    """An action on BookKeeper's or HerdDB's root, or below it."""
+
+    root: str
+
+
+@dataclass(frozen=True)
+class OnNode:
+    """An order to a SQL node of a HerdDBCluster, about a tablespace."""
+
+    herddb: str
+    node: str
+    tablespace: str
+
+
+@dataclass(frozen=True)
+class ChangeMembership(InZooKeeper):
     """Change ZooKeeper's membership by compare-and-set. `server`, if given, joins or changes its role; `leaving` are server ids.
 
     `version` is the version of the membership that was read.
     """
 
-    zookeeper_address: str
     password: str = field(repr=False)
     server: Server | None
     leaving: tuple[int, ...]
@@ -171,79 +193,63 @@ class ChangeMembership:
 
 
 @dataclass(frozen=True)
-class EnsureZnode:
+class EnsureZnode(InZooKeeper):
     """Create a persistent, empty znode and its parents."""
 
-    zookeeper_address: str
     path: str
 
 
 @dataclass(frozen=True)
-class FormatLedgersRoot:
+class FormatLedgersRoot(OnRoot):
     """Create BookKeeper's metadata root with a new instance id, in one transaction. Fails if the root exists.
 
     `access` is for ensembles that require certificates.
     """
 
-    zookeeper_address: str
-    root: str
     access: RootAccess | None = None
 
 
 @dataclass(frozen=True)
-class CreateHerdRoot:
+class CreateHerdRoot(OnRoot):
     """Create HerdDB's root in an ensemble that requires certificates. Elsewhere HerdDB creates it. Fails if the root exists."""
 
-    zookeeper_address: str
-    root: str
     access: RootAccess
 
 
 @dataclass(frozen=True)
-class SetRecoveryDelay:
+class SetRecoveryDelay(OnRoot):
     """Set by compare-and-set for how many seconds a bookie may be away. BookKeeper reads its configuration for that only once."""
 
-    zookeeper_address: str
-    root: str
     seconds: int
     version: int
 
 
 @dataclass(frozen=True)
-class StartBookieAudit:
+class StartBookieAudit(OnRoot):
     """Make BookKeeper's auditor check all ledgers now, like `shell triggeraudit`: rewrite the delay."""
 
-    zookeeper_address: str
-    root: str
     seconds: int
     version: int
     lost: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class RemoveCookie:
+class RemoveCookie(OnRoot):
     """Delete the cookie of an unregistered bookie that no ledger names. No bookie can return under its id."""
 
-    zookeeper_address: str
-    root: str
     bookie_id: str
 
 
 @dataclass(frozen=True)
-class RestoreCookie:
+class RestoreCookie(OnRoot):
     """Write the missing cookie of an unregistered bookie, if the cookie has the metadata's instance id. Never overwrites a cookie."""
 
-    zookeeper_address: str
-    root: str
     cookie: Cookie
 
 
 @dataclass(frozen=True)
-class DeleteZnodes:
+class DeleteZnodes(OnRoot):
     """Delete a tree of znodes, then its empty parents."""
-
-    zookeeper_address: str
-    root: str
 
 
 @dataclass(frozen=True)
@@ -258,10 +264,9 @@ class CreateTablespace:
 
 
 @dataclass(frozen=True)
-class ChangeTablespaceRecord:
+class ChangeTablespaceRecord(InZooKeeper):
     """Change HerdDB's record of a tablespace by compare-and-set."""
 
-    zookeeper_address: str
     path: str
     record: TablespaceRecord
     version: int
@@ -270,13 +275,12 @@ class ChangeTablespaceRecord:
 
 
 @dataclass(frozen=True)
-class SetLogPin:
+class SetLogPin(InZooKeeper):
     """Set by compare-and-set the pin that keeps a tablespace's log from `lsn` (ledger id, entry id) on. None removes the pin.
 
     `version` is the version of the pin that was read, None if there was none.
     """
 
-    zookeeper_address: str
     path: str
     lsn: tuple[int, int] | None
     version: int | None
@@ -284,12 +288,11 @@ class SetLogPin:
 
 
 @dataclass(frozen=True)
-class SetArchiveExpiry:
+class SetArchiveExpiry(InZooKeeper):
     """Set by compare-and-set what the archiver may delete; nothing if `order` is None. `version` is that of the order read, None if there
     was none.
     """
 
-    zookeeper_address: str
     path: str
     order: ExpiryOrder | None
     version: int | None
@@ -297,31 +300,24 @@ class SetArchiveExpiry:
 
 
 @dataclass(frozen=True)
-class CheckpointFollower:
+class CheckpointFollower(OnNode):
     """Make a follower write a local checkpoint, so that it replays less as a leader. A follower that can't skips it."""
-
-    herddb: str
-    node: str
-    tablespace: str
 
 
 @dataclass(frozen=True)
-class SetCopyAside:
+class SetCopyAside(OnNode):
     """Make a SQL node set its files of a tablespace aside, so that its next replica is rebuilt.
 
     The node keeps the files as evidence. It refuses while it is a replica or still runs the tablespace. `why`: what is wrong with the
     files.
     """
 
-    herddb: str
-    node: str
-    tablespace: str
     uuid: str
     why: str
 
 
 @dataclass(frozen=True)
-class BarPromotion:
+class BarPromotion(OnNode):
     """Make a SQL node record on disk that it must not promote itself. With `barred` False, lift the bar.
 
     The bar covers only HerdDB's own failover: a node that the record names still leads. Nothing waits for this action, and its failure
@@ -329,9 +325,6 @@ class BarPromotion:
     that an older node program set, which has none. A later bar than that stays. `why`: what was found out about the replica.
     """
 
-    herddb: str
-    node: str
-    tablespace: str
     uuid: str
     barred: bool
     until: tuple[int, int] | None
@@ -358,31 +351,24 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True)
-class CloseLedger:
+class CloseLedger(OnNode):
     """Make a SQL node close the ledger that it writes for a tablespace and open the next. Does nothing if it already writes another."""
 
-    herddb: str
-    node: str
-    tablespace: str
     ledger_id: int
     reason: Reason = Reason.DRAINING
 
 
 @dataclass(frozen=True)
-class StartFullCheck:
+class StartFullCheck(OnNode):
     """Make the leader of a tablespace start a full check, unless one runs. It pauses writes for at most `longest_stop_millis` at a time."""
 
-    herddb: str
-    node: str
-    tablespace: str
     longest_stop_millis: int
 
 
 @dataclass(frozen=True)
-class ForgetNode:
+class ForgetNode(InZooKeeper):
     """Delete HerdDB's record and heartbeats of a SQL node that is gone, if no tablespace names it."""
 
-    zookeeper_address: str
     herd_root: str
     node: str
 
@@ -397,12 +383,11 @@ class DropTablespace:
 
 
 @dataclass(frozen=True)
-class DeleteLogs:
+class DeleteLogs(InZooKeeper):
     """Delete the ledgers of HerdDB's ledger lists, then the lists, which DROP leaves behind. `uuids`: the tablespaces; None: the whole
     database.
     """
 
-    zookeeper_address: str
     ledgers_root: str
     herd_root: str
     uuids: tuple[str, ...] | None

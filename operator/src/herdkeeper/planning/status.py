@@ -90,7 +90,7 @@ def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) 
 
 def stored_status(resource: Resource) -> dict[str, Any]:
     """Returns the status as it was read, including unreadable fields."""
-    read = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
+    read = resource.status.document() if resource.status is not None else {}
     return {**read, **_unread(resource)}
 
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, Query
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
 
-Query: TypeAlias = list[tuple[str, str]]
 ANSWER_SECONDS = (5, 30)
 """For connecting, and for each piece of an answer."""
 MERGE_PATCH = "application/merge-patch+json"
@@ -33,22 +33,6 @@ _EXIT_CHANNEL = 3
 _FORBIDDEN = "Handshake status 403"
 
 
-class ClusterError(Exception):
-    """The API server refused something, or can't be reached. The message has the request and the answer."""
-
-
-class ForbiddenError(ClusterError):
-    """The caller has no right to it, so asking again is of no use."""
-
-
-class ConflictError(ClusterError):
-    """The object is not the one, or no longer as, the request says. Nothing was written."""
-
-
-class ContextError(Exception):
-    """The kubeconfig lacks this context. The message lists its contexts."""
-
-
 @dataclass(frozen=True)
 class Access:
     """Which API server and namespace to use: by the options, or else the kubeconfig."""
@@ -60,7 +44,7 @@ class Access:
 
 @dataclass(frozen=True)
 class ApiServer:
-    """Requests to the API server, in one namespace. Each raises ClusterError, and the first one also ContextError."""
+    """See Cluster."""
 
     access: Access = field(default_factory=Access)
 
@@ -72,7 +56,7 @@ class ApiServer:
 
     @property
     def namespace(self) -> str:
-        """The current namespace."""
+        """See Cluster."""
         return self.access.namespace or self._session[1]
 
     @property
@@ -81,18 +65,18 @@ class ApiServer:
         return self._session[0]
 
     def in_namespace(self, namespace: str) -> ApiServer:
-        """Returns the same API server with another namespace."""
+        """See Cluster."""
         return ApiServer(replace(self.access, namespace=namespace))
 
     def get(self, kind: Kind, name: str) -> Json | None:
-        """Returns an object, or None."""
+        """See Cluster."""
         try:
             return {"apiVersion": kind.api_version, "kind": kind.name, **self._json("GET", kind.path(self.namespace, name))}
         except _NotFoundError:
             return None
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
-        """Returns the objects of a kind, sorted by name."""
+        """See Cluster."""
         query = [("labelSelector", kind.selector)] if kind.selector else []
         try:
             items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
@@ -104,25 +88,22 @@ class ApiServer:
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """Send a merge patch of one object. With `dry_run`, the API server only validates it.
-
-        Raises ConflictError if the patch has a resourceVersion that is not the object's.
-        """
+        """See Cluster."""
         return self._json("PATCH", kind.path(self.namespace, name), query=_dry(dry_run), body=body)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
-        """Create an object, or with `dry_run` validate it."""
+        """See Cluster."""
         return self._json("POST", kind.path(self.namespace), query=_dry(dry_run), body=document)
 
     def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
-        """Delete an object, which may be gone already. Raises ConflictError if it has another uid than the given one."""
+        """See Cluster."""
         # the API server ignores options of the query where there is a body
         body = {**({} if uid is None else {"preconditions": {"uid": uid}}), **({"dryRun": ["All"]} if dry_run else {})}
         with contextlib.suppress(_NotFoundError):
             self._json("DELETE", kind.path(self.namespace, name), body=body)
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
-        """Yields the lines of a streamed text, e.g. of a log."""
+        """See Cluster."""
         from urllib3.exceptions import HTTPError
 
         path = f"{kind.path(self.namespace, name)}/{subresource}"
@@ -138,7 +119,7 @@ class ApiServer:
             yield rest.decode(errors="replace")
 
     def execute(self, pod: str, container: str, script: str) -> str:
-        """Run a shell script in a container, and return what it writes. Raises ForbiddenError if the caller may not."""
+        """See Cluster."""
         from kubernetes import client
         from kubernetes.stream import stream
 
@@ -159,7 +140,7 @@ class ApiServer:
         return str(session.read_stdout())
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """Forward a local port to a pod's port. Raises ForbiddenError if the caller may not."""
+        """See Cluster."""
         from kubernetes import client
         from kubernetes.stream import portforward
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.kinds import RESOURCES, Kind, resource_kind
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
@@ -80,7 +80,7 @@ class Call:
     """One call of a command. `given` has the arguments' values by field; `rescan_after_seconds` sleeps."""
 
     given: argparse.Namespace
-    cluster: ApiServer
+    cluster: Cluster
     screen: Screen
     pause: Callable[[float], None]
 
@@ -102,7 +102,7 @@ class Command:
     writes: bool = False
 
 
-def find(cluster: ApiServer, kind: Kind, name: str, argument: str) -> Json:
+def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
     """Returns the resource that an argument names. Raises BadInputError, with the existing names, if there is none."""
     found = cluster.get(kind, name)
     if found is None:
@@ -112,7 +112,7 @@ def find(cluster: ApiServer, kind: Kind, name: str, argument: str) -> Json:
     return found
 
 
-def find_any(cluster: ApiServer, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
+def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
     """Returns the resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name. `kinds` are those that the
     command is for; another one is found, too.
     """
@@ -133,6 +133,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
 
 
-def _there(cluster: ApiServer, kind: Kind) -> str:
+def _there(cluster: Cluster, kind: Kind) -> str:
     names = [str(item["metadata"]["name"]) for item in cluster.list(kind)]
     return f"there is {listed(names)}" if len(names) == 1 else f"there are {listed(names)}" if names else "there is none at all"

@@ -11,7 +11,8 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from herdkeeper.plugin.api_server import Access, ApiServer, ClusterError, ContextError
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ClusterError, ContextError
 from herdkeeper.plugin.command import Argument, Command, Takes
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.parser import COMMON, all_arguments

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.plugin.api_server import ApiServer, ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import find
 from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
@@ -33,7 +33,7 @@ class Database:
 class ForwardedLeader:
     """Looks the leader up in the Tablespace's status, and forwards a port to its pod. See herdkeeper.sql.leader.Finder."""
 
-    cluster: ApiServer
+    cluster: Cluster
     name: str
     authorities: str | None
     open_ports: contextlib.ExitStack
@@ -65,7 +65,7 @@ def node_host(tablespace: Json, node: str, namespace: str) -> str:
 
 
 @contextlib.contextmanager
-def open_database(cluster: ApiServer, name: str) -> Iterator[Database]:
+def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
     """Opens a tablespace; its port-forwards end with the block.
 
     Raises BadInputError without such a Tablespace, and ClusterError without a connection Secret.

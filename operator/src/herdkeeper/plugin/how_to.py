@@ -41,7 +41,8 @@ def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
             if line.startswith("#"):
                 heading = line.lstrip("# ")
             elif line.startswith("|"):
-                subject, *cells = (_plain(cell.strip()) for cell in _CELL.split(line.strip().strip("|")))
+                found = (cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().strip("|")))
+                subject, *cells = (_LINK.sub(r"\1", cell) for cell in found)
                 if reasons := _reasons(subject):
                     yield Row(reasons, page, heading, subject, tuple(cell for cell in cells if cell))
 
@@ -64,7 +65,3 @@ def _reasons(subject: str) -> tuple[str, ...]:
     """
     words = re.findall(r"[A-Za-z]+", subject.partition("(")[0].replace("`", ""))
     return tuple(word for word in words if reason_of(word) is not None)
-
-
-def _plain(cell: str) -> str:
-    return _LINK.sub(r"\1", cell.replace("\\|", "|"))

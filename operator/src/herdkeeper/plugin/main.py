@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from herdkeeper.plugin.api_server import Access, ApiServer, ClusterError, ContextError
+from herdkeeper.plugin.api_server import Access, ApiServer
+from herdkeeper.plugin.cluster import ClusterError, ContextError
 from herdkeeper.plugin.command import BAD_INPUT, WRONG, Answer, BadInputError, Call
 from herdkeeper.plugin.parser import parser_of
 from herdkeeper.plugin.screen import Screen

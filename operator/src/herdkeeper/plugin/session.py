@@ -14,7 +14,8 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import KubeConfigMerger
 
-from herdkeeper.plugin.api_server import Access, ClusterError, ContextError
+from herdkeeper.plugin.api_server import Access
+from herdkeeper.plugin.cluster import ClusterError, ContextError
 
 _UNUSABLE = (ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError, AttributeError)
 """What the Kubernetes client, which checks little, raises for a file that is no kubeconfig."""

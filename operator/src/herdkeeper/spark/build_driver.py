@@ -10,7 +10,7 @@ from herdkeeper.planning.network_policies import build_job_policy
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import MIB, bytes_of
-from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark import encryption_keys
 from herdkeeper.spark.build_executors import executor_access, executor_pod
 from herdkeeper.spark.job_run import DESTINATION, JobFiles, JobRun, access_to_files, labels_of
 from herdkeeper.spark.object_store import service_account

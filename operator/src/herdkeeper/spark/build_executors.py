@@ -10,7 +10,7 @@ from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import python_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
-from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark import encryption_keys
 from herdkeeper.spark.job_run import JobRun, access_to_files, labels_of
 from herdkeeper.spark.object_store import service_account
 

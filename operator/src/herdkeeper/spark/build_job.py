@@ -21,8 +21,8 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.timetable import duration_of
-from herdkeeper.spark import build_encryption_keys as encryption_keys
 from herdkeeper.spark import build_throwaway_server as throwaway_server
+from herdkeeper.spark import encryption_keys
 from herdkeeper.spark.build_driver import ARCHIVE, driver_job, job_and_access, spark_arguments
 from herdkeeper.spark.job_run import DESTINATION, JobFiles, JobRun, root_of
 from herdkeeper.spark.sources import ArchiveSource, AuditSource, CheckpointSource, DrillSource, FollowerSource, OpenWindow, RestoreSource

@@ -1,14 +1,18 @@
-"""The observation of the Secret with a destination's encryption keys."""
+"""The Secrets with encryption keys: what makes one unusable, and how they get into pods. Each is mounted as a folder of its name, so that
+programs can name it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from herdkeeper.api.job import Encryption
+from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.object_store import StoreUnusable
 
+_FOLDER = "/encryption"
 _FORM = "32 random bytes as base64, e.g. of `openssl rand -base64 32`"
 
 
@@ -45,3 +49,43 @@ def _why_none_chosen(encryption: Encryption, values: Mapping[str, str]) -> str |
     if current is None:
         return None if len(values) == 1 else f"that Secret has several keys ({there}); name the key for new files in currentKey"
     return None if current in values else f"that Secret lacks the key {current}, which currentKey names, and has {there}; add it: {_FORM}"
+
+
+def secrets_of(*destinations: Destination | None) -> tuple[str, ...]:
+    """Returns the Secrets with keys that places name, each once."""
+    named = (place.encryption.keys_secret_ref.name for place in destinations if place is not None and place.encryption is not None)
+    return tuple(dict.fromkeys(named))
+
+
+def encrypts(destination: Destination) -> tuple[str, ...]:
+    """Returns the arguments that tell herdkeeper_jobs.{checkpoint,archive,restore}.cli the key for new files; none without encryption."""
+    return () if destination.encryption is None else ("--encrypt-with", _current_key(destination.encryption))
+
+
+def _current_key(encryption: Encryption) -> str:
+    """Returns the mounted file, or the folder if the key is the only one."""
+    folder = _mounted(encryption.keys_secret_ref.name)
+    return folder if encryption.current_key is None else f"{folder}/{encryption.current_key}"
+
+
+def variables(secrets: Sequence[str]) -> tuple[Json, ...]:
+    """Returns what herdkeeper_jobs.encryption.keys reads, in every process that reads or writes files."""
+    return ({"name": "ENCRYPTION_KEYS", "value": ":".join(map(_mounted, secrets))},) if secrets else ()
+
+
+def volumes(secrets: Sequence[str]) -> list[Json]:
+    """The pod's group may read them, and all processes of the pod are in the group."""
+    return [{"name": _volume(number), "secret": {"secretName": secret, "defaultMode": 0o440}} for number, secret in enumerate(secrets)]
+
+
+def mounts(secrets: Sequence[str]) -> list[Json]:
+    """Returns the mounts."""
+    return [{"name": _volume(number), "mountPath": _mounted(secret), "readOnly": True} for number, secret in enumerate(secrets)]
+
+
+def _mounted(secret: str) -> str:
+    return f"{_FOLDER}/{secret}"
+
+
+def _volume(number: int) -> str:
+    return "encryption-keys" if number == 0 else f"encryption-keys-{number}"

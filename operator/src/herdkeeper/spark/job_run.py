@@ -9,7 +9,7 @@ from herdkeeper.api.job import Destination, ObjectStore, SparkJob
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
-from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark import encryption_keys
 from herdkeeper.spark.object_store import identity_labels, keys_of
 from herdkeeper.spark.sources import ArchiveSource, Login
 

@@ -34,7 +34,7 @@ def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
         return None
     status = fleet.cluster.status
     found = status.placement_check if status is not None else None
-    before = None if found is None else found.model_dump(mode="json", by_alias=True, exclude_none=True)
+    before = None if found is None else found.document()
     if fleet.scan is None or isinstance(fleet.scan, BeingScanned) or not fleet.now:
         return before
     due = placement_check_due(fleet)

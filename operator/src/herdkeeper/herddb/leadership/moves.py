@@ -13,8 +13,8 @@ from typing import NamedTuple
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import tablespace_path
 from herdkeeper.herddb.leadership.decision import Move
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import Action, ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 from herdkeeper.shared.reason import Reason
 

@@ -31,9 +31,9 @@ from herdkeeper.herddb.leadership.moves import TablespaceMove, move_actions
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS, requeue_after_seconds
 from herdkeeper.herddb.leadership.services import declaring, leader_services
 from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, MissedTakeOver, TakeOvers, take_overs
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Request, Wait, soonest
 from herdkeeper.shared import names

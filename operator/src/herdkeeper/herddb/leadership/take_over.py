@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.herddb.state.cluster import NodeView
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import NodeView, VersionedRecord
 from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 

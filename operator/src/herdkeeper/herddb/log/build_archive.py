@@ -10,7 +10,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import TablespaceNames
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import bytes_of
-from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark import encryption_keys
 from herdkeeper.spark.job_run import store_access
 from herdkeeper.spark.object_store import StoreSecrets, identity_labels, service_account
 

@@ -15,7 +15,7 @@ from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.checkpoint_base import Base, bases, is_made_for_a_drill
 from herdkeeper.herddb.log.seen import archive_begins, archived_at
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.unknown import Unknown

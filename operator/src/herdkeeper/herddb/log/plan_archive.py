@@ -12,7 +12,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
-from herdkeeper.spark.build_encryption_keys import encrypts
+from herdkeeper.spark.encryption_keys import encrypts
 from herdkeeper.spark.object_store import StoreUnusable
 
 LOOK_SECONDS = 10.0

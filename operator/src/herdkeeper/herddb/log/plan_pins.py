@@ -13,8 +13,7 @@ from herdkeeper.api import Tablespace
 from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.seen import LogPin, archived_at
-from herdkeeper.herddb.state.cluster import NodeView
-from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.state.cluster import NodeView, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetLogPin
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK, log_pin_path

@@ -147,14 +147,14 @@ def remembered_archive(tablespace: Tablespace) -> dict[str, Any]:
     """Returns the status fields as stored: schedules keep Checkpoints by them."""
     status = tablespace.status if tablespace.spec.log.archive is not None else None
     found = {} if status is None else {"archive": status.archive, "recoveryWindow": status.recovery_window}
-    return {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in found.items() if value is not None}
+    return {name: value.document() for name, value in found.items() if value is not None}
 
 
 def _where(archive: LogArchive) -> dict[str, Any]:
     """The place of the archive, as its status names it."""
     claim, store = archive.destination.claim_name, archive.destination.object_store
     if store is not None:
-        return {"objectStore": store.model_dump(mode="json", by_alias=True, exclude_none=True)}
+        return {"objectStore": store.document()}
     return {"claimName": claim}
 
 

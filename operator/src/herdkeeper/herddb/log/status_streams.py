@@ -21,7 +21,7 @@ def stream_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str,
     """Returns the status field; the previous one while unknown. For a moving stream it has nothing that changes as it moves."""
     if isinstance(seen.streams, Unknown):
         before = tablespace.status.streams if tablespace.status is not None else ()
-        return {"streams": [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in before]}
+        return {"streams": [each.document() for each in before]}
     ordered = sorted(seen.streams, key=lambda each: (each.pin.lsn if each.pin is not None else _NOWHERE, each.name))
     return {"streams": [_field(each, seen.now) for each in ordered[:MOST_STREAMS]]}
 

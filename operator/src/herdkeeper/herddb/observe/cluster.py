@@ -26,13 +26,12 @@ from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
-from herdkeeper.herddb.state.cluster import NodeView
+from herdkeeper.herddb.state.cluster import NodeView, VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import is_silent, unasked_nodes
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared.names import ObjectKey, TablespaceNames

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from herdkeeper.clients.zookeeper import Znodes
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import heartbeat_path
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 
 Heartbeats = Mapping[str, Mapping[str, float]]
 """By tablespace and node, in Unix seconds by ZooKeeper's clock."""

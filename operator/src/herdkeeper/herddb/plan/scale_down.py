@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.services import declaring
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.nodes import number_of
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import ReplicaState, why_not_caught_up
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions

@@ -1,10 +1,11 @@
-"""The observation of a HerdDBCluster."""
+"""The observation of a HerdDBCluster: what its SQL nodes, its Secrets and HerdDB's records tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -133,3 +134,28 @@ class CredentialsMissing:
 
 
 NOT_LOOKED_AT = Unknown("it was not read")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a SQL node is: the Kubernetes node, and its zone; None if unknown."""
+
+    machine: str | None = None
+    zone: str | None = None
+
+
+@dataclass(frozen=True)
+class RecordAbsent:
+    """HerdDB has no tablespace of this name."""
+
+
+@dataclass(frozen=True)
+class VersionedRecord:
+    """HerdDB's record and its znode's version, for a compare-and-set.
+
+    `changed_at`: its last write in Unix seconds by ZooKeeper's clock; None if not read.
+    """
+
+    record: TablespaceRecord
+    version: int
+    changed_at: float | None = None

@@ -9,14 +9,13 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
-from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials
+from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes, running_nodes, staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable, serves_tls
 from herdkeeper.herddb.state.users import SqlUsers, users_of
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared, judged_nodes
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents

@@ -1,4 +1,4 @@
-"""How the ports of SQL nodes are encrypted, and the observation of the Secret with their certificate."""
+"""How the ports of SQL nodes are encrypted, the observation of the Secret with their certificate, and when a password may be sent."""
 
 from __future__ import annotations
 

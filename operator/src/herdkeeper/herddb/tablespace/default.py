@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, tablespace_path
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, next_replica
 from herdkeeper.planning.actions import ChangeTablespaceRecord
 from herdkeeper.shared.unknown import Unknown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from herdkeeper.api import Tablespace
 from herdkeeper.herddb.log.archive_expiry import withdraw
 from herdkeeper.herddb.log.plan_pins import unpin, unreadable_pin
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.state.cluster import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, DeleteLogs, DropTablespace, Plan, SetFinalizer

@@ -22,11 +22,9 @@ from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder, SeenS
 from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials
-from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.herddb.state.cluster import Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.tablespace.observe_restore import observe_restore
-from herdkeeper.herddb.tablespace.place import Place
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.protocol.log_archive import (
     ArchiveProgress,

@@ -10,8 +10,8 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.shared import names

@@ -19,14 +19,13 @@ from herdkeeper.herddb.log.archive_expiry import expiry_steps
 from herdkeeper.herddb.log.in_time import seconds_to_stalled_stream, seconds_to_turn
 from herdkeeper.herddb.log.plan_archive import archive_steps
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.state.tls import TlsUnusable, is_encrypted, why_no_login
 from herdkeeper.herddb.tablespace.build import build_connection_secret
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
 from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_restore, refuse_existing, restore_note
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, is_settled, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, judged, rebuilt, verdicts_in_force, verdicts_on

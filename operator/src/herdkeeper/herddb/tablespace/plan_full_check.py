@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.full_check import (
     KnownCheck,
     newest_check,
@@ -24,7 +24,6 @@ from herdkeeper.herddb.tablespace.full_check import (
     unrecorded_check,
     waits_for_follower,
 )
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import AnswerRequest, Plan, Request, StartFullCheck, soonest
@@ -67,7 +66,8 @@ def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | Tab
         return NotDue()
     if _unrecorded(tablespace, seen) is not None:
         return StartedCheck(due)
-    if not _can_have_followers(tablespace, seen):
+    replicas = len(seen.record.record.replicas) if isinstance(seen.record, VersionedRecord) else 0
+    if max(tablespace.spec.replicas, replicas) <= 1:
         return Missed(due, NO_FOLLOWER)
     in_the_way = _blocking_check(tablespace, seen, due)
     decision = decide_time(timing, due, in_the_way, seen.now)
@@ -125,11 +125,6 @@ def _blocking_check(tablespace: Tablespace, seen: TablespaceObserved, due: datet
     started, completed = moment_of(check.started_at), moment_of(check.completed_at)
     ran = started is not None and completed is not None and started < due < completed
     return f"the check that {check.leader} started at {check.started_at}" if runs(check) or ran else None
-
-
-def _can_have_followers(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    """Returns whether waiting for a follower makes sense."""
-    return tablespace.spec.replicas > 1 or (isinstance(seen.record, VersionedRecord) and len(seen.record.record.replicas) > 1)
 
 
 def _answer(tablespace: Tablespace, answer: str) -> AnswerRequest:

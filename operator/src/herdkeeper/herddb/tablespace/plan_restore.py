@@ -14,8 +14,8 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.state.cluster import RecordAbsent
 from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
-from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, Wait
@@ -53,9 +53,7 @@ class RestoreFiles:
         """The location as fields of status.restore."""
         place = self.destination
         given = {"objectStore": place.object_store, "encryption": place.encryption}
-        shown = {
-            name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in given.items() if value is not None
-        }
+        shown = {name: value.document() for name, value in given.items() if value is not None}
         known = {"claimName": place.claim_name, **shown, "manifest": self.manifest}
         return {name: value for name, value in known.items() if value is not None}
 

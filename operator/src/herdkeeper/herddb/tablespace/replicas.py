@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import Node, behind, cannot_lead
-from herdkeeper.herddb.state.cluster import NodeTablespace
-from herdkeeper.herddb.tablespace.place import Place
+from herdkeeper.herddb.state.cluster import NodeTablespace, Place
 from herdkeeper.herddb.tablespace.verdicts import Verdict
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.reason import Reason

@@ -11,11 +11,9 @@ from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, LogIdentity, log_of
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenStream
 from herdkeeper.herddb.log.standing import Standing
-from herdkeeper.herddb.state.cluster import NodeView, UserCredentials
+from herdkeeper.herddb.state.cluster import NodeView, Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
-from herdkeeper.herddb.tablespace.place import Place
-from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable

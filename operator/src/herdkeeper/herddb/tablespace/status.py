@@ -11,11 +11,11 @@ from herdkeeper.herddb.log.status_archive import archive_fields, log_archived, r
 from herdkeeper.herddb.log.status_in_time import log_used_in_time
 from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.log.status_streams import stream_fields
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.full_check import newest_check
 from herdkeeper.herddb.tablespace.plan import own_replica
 from herdkeeper.herddb.tablespace.plan_restore import refuse_existing
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status_blocked import statements_blocked
 from herdkeeper.herddb.tablespace.status_full_check import full_check_fields
@@ -40,7 +40,9 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         fields |= remembered_archive(tablespace)
         if isinstance(seen.record, Unknown):
             unreadable = Health("Unknown", Reason.UNREADABLE, seen.record.why)
-            return Summary(unreadable, {**fields, "replicas": _remembered(tablespace)}, {REPLICAS_VERIFIED: unreadable})
+            # verdicts are kept: a Checkpoint reports its result only once
+            remembered = [{**replica.document(), "role": "unknown"} for replica in replicas_of(tablespace)]
+            return Summary(unreadable, {**fields, "replicas": remembered}, {REPLICAS_VERIFIED: unreadable})
         missing = Health("False", Reason.CREATING, "the tablespace does not exist yet")
         return Summary(missing, {**fields, "restore": restore_fields(tablespace, seen)})
     record = seen.record.record
@@ -79,11 +81,6 @@ def _about_present_nodes(verdicts: Mapping[str, Verdict], record: TablespaceReco
     if seen.herddb is None:
         return verdicts
     return verdicts_on(verdicts, (record.leader, *record.replicas, *staying_nodes(seen.herddb)))
-
-
-def _remembered(tablespace: Tablespace) -> list[dict[str, Any]]:
-    """Verdicts are kept while the replica list can't be read: a Checkpoint reports its result only once."""
-    return [{**replica.model_dump(mode="json", by_alias=True, exclude_none=True), "role": "unknown"} for replica in replicas_of(tablespace)]
 
 
 def _removed(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:

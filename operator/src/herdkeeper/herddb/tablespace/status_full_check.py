@@ -8,9 +8,9 @@ from typing import Any
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
+from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.full_check import declared_times, newest_check, remembered_times, timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import DeferredCheck, StartedCheck, decide_check
-from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.due import Missed, timetable_of
 from herdkeeper.shared import names
@@ -29,7 +29,7 @@ def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
     check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
-    found = (check or before or FullCheckStatus()).model_dump(mode="json", by_alias=True, exclude_none=True)
+    found = (check or before or FullCheckStatus()).document()
     kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
     told = {"lastRequest": answer} if answer is not None else {}
     note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
@@ -57,7 +57,7 @@ def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] |
         last_missed_time=text_of(decision.due) if isinstance(decision, Missed) else before.last_missed_time,
         last_missed_why=decision.why if isinstance(decision, Missed) else before.last_missed_why,
     )
-    return times.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return times.document()
 
 
 def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str | None:

@@ -23,7 +23,7 @@ def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str
     if tablespace.spec.bootstrap is None:
         return None
     if not tablespace.is_restoring:
-        return None if before is None else before.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return None if before is None else before.document()
     run, said = _run(tablespace, seen)
     if before is None and run.job is None:
         return None

@@ -12,9 +12,8 @@ from herdkeeper.api import Checkpoint
 from herdkeeper.api.default_images import image_of
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.restore_drill import DrillStatus
-from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw
 from herdkeeper.jobs.drill.progress import failed, why_not_made
-from herdkeeper.jobs.drill.state import CheckpointSeries, due_of, is_restorable
+from herdkeeper.jobs.drill.state import CheckpointSeries, Drawn, NothingToDraw, due_of, is_restorable
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.planning import requeue
@@ -45,7 +44,7 @@ def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
         (*_leftovers(series), *(() if drill is None else _continue_drill(series, drill, spark_image))),
         requeue_after_seconds=_until_the_next(series) if drill is None else requeue.UNREAD,
         later=() if decided is None or decided.outcome != "Running" else (_described(decided),),
-        decided_fields={} if decided is None else {"lastDrill": decided.model_dump(mode="json", by_alias=True, exclude_none=True)},
+        decided_fields={} if decided is None else {"lastDrill": decided.document()},
     )
 
 

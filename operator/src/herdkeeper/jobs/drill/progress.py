@@ -7,12 +7,10 @@ from typing import assert_never
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.restore_drill import DrillStatus
-from herdkeeper.jobs.drill.draw import NothingToDraw
-from herdkeeper.jobs.drill.state import CheckpointSeries, due_of, is_restorable
+from herdkeeper.jobs.drill.state import CheckpointSeries, NothingToDraw, due_of, is_restorable
 from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.shared.time import text_of
-from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.run import Run, observe_run
+from herdkeeper.spark.run import observe_run
 
 
 def observed_drill(series: CheckpointSeries) -> DrillStatus | None:
@@ -67,17 +65,14 @@ def _of_the_job(drill: DrillStatus, series: CheckpointSeries, job: str) -> Drill
         case "Pending" | "Running":
             return drill.model_copy(update={"message": run.message})
         case "Failed":
-            return failed(drill, f"{_cause(run, reported)}{series.drill.server_trouble(job)}", ended)
+            cause = reported.message if isinstance(reported, RestoreSummary) and reported.message else run.message
+            return failed(drill, f"{cause}{series.drill.server_trouble(job)}", ended)
         case "Succeeded":
             if not isinstance(reported, RestoreSummary):
                 return failed(drill, "its Job succeeded without a result", text_of(series.now))
             return _succeeded(drill, reported, ended)
         case _:
             assert_never(run.phase)
-
-
-def _cause(run: Run, reported: RestoreSummary | Unknown | None) -> str:
-    return reported.message if isinstance(reported, RestoreSummary) and reported.message else run.message
 
 
 def _succeeded(drill: DrillStatus, reported: RestoreSummary, at: str) -> DrillStatus:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,15 +14,29 @@ from herdkeeper.api.tablespace import RecoveryWindow
 from herdkeeper.herddb.log.archive_expiry import needed_by_archive
 from herdkeeper.herddb.log.checkpoint_base import bases, is_made_for_a_drill
 from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, log_of
-from herdkeeper.jobs.drill.draw import Drawn, NothingToDraw, drawn_moment, drawn_name, drilled_checkpoint, seed_of
 from herdkeeper.jobs.schedule.state import RunSeries
 from herdkeeper.planning.due import newest_time
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects, ended_in, pods_of_job
-from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_throwaway_server import SERVER
 from herdkeeper.spark.object_store import StoreUnusable
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The Checkpoint that a drill restores, and its moment if known. One of a moment of the recovery window is made for the drill."""
+
+    name: str
+    moment: str | None
+
+
+@dataclass(frozen=True)
+class NothingToDraw:
+    """Nothing can be restored for now."""
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -184,3 +200,30 @@ def is_restorable(checkpoint: Checkpoint) -> bool:
     status = checkpoint.status
     there = checkpoint.metadata.deletion_timestamp is None and checkpoint.manifest is not None
     return there and status is not None and status.phase == "Succeeded" and bool(status.verified)
+
+
+def seed_of(schedule: ScheduledCheckpoint, due: datetime.datetime) -> str:
+    """Returns the seed of a drill: its schedule and its time."""
+    return f"{schedule.metadata.uid}@{text_of(due)}"
+
+
+def drawn_moment(begin: datetime.datetime, end: datetime.datetime, seed: str) -> datetime.datetime:
+    """Returns a moment from the beginning of a window to before its end, uniformly at random, in whole milliseconds.
+
+    At its end a later entry may have the same time: a Checkpoint of that moment waits for one. Raises ValueError if the window is empty.
+    """
+    millis = -((begin - end) // datetime.timedelta(milliseconds=1))
+    return begin + datetime.timedelta(milliseconds=random.Random(seed).randrange(millis))  # noqa: S311 - no secret
+
+
+def drawn_name(names: Iterable[str], seed: str) -> str | None:
+    """Returns one of several names, independent of their order; None without names."""
+    found = sorted(names)
+    return random.Random(seed).choice(found) if found else None  # noqa: S311 - no secret
+
+
+def drilled_checkpoint(schedule: ScheduledCheckpoint) -> str | None:
+    """Returns the Checkpoint that a drill reads, or is about to read, by the stored status. None without a drill. Its files must stay."""
+    drill = schedule.status.last_drill if schedule.status is not None else None
+    running = drill is not None and drill.outcome == "Running" and schedule.metadata.deletion_timestamp is None
+    return drill.checkpoint if drill is not None and running else None

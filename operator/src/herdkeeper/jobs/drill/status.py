@@ -6,10 +6,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from herdkeeper.api.restore_drill import DrillStatus
-from herdkeeper.jobs.drill.draw import NothingToDraw
 from herdkeeper.jobs.drill.progress import observed_drill
-from herdkeeper.jobs.drill.state import CheckpointSeries
+from herdkeeper.jobs.drill.state import CheckpointSeries, NothingToDraw
 from herdkeeper.planning.due import timetable_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import RESTORE_DRILLED, condition
@@ -28,7 +26,9 @@ def drill_fields(series: CheckpointSeries, decided: Mapping[str, Any]) -> Fields
         return {}
     status = series.schedule.status
     since = status.drills_since if status is not None else None
-    return {"drillsSince": since or text_of(series.now), "lastDrill": decided.get("lastDrill", _stored(observed_drill(series)))}
+    observed = observed_drill(series)
+    last = decided.get("lastDrill", None if observed is None else observed.document())
+    return {"drillsSince": since or text_of(series.now), "lastDrill": last}
 
 
 def drill_health(series: CheckpointSeries, fields: Fields) -> Health | None:
@@ -111,7 +111,3 @@ def _why_none(series: CheckpointSeries) -> str:
     if isinstance(series.drawn, NothingToDraw):
         return f"; one is due, and {series.drawn.why}"
     return "; spec.suspend is true" if series.schedule.spec.suspend else ""
-
-
-def _stored(drill: DrillStatus | None) -> Fields | None:
-    return drill.model_dump(mode="json", by_alias=True, exclude_none=True) if drill is not None else None

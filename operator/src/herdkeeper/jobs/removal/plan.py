@@ -13,7 +13,7 @@ from dataclasses import replace
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
-from herdkeeper.jobs.drill.draw import drilled_checkpoint
+from herdkeeper.jobs.drill.state import drilled_checkpoint
 from herdkeeper.jobs.state import CheckpointRun, RemovalObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, SetFinalizer, deletions

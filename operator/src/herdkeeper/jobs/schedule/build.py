@@ -22,7 +22,7 @@ def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment:
         "apiVersion": API_VERSION,
         "kind": kind.KIND,
         "metadata": {**pod.metadata(schedule, component, name), "annotations": {mark: text_of(moment)}},
-        "spec": schedule.spec.template.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "spec": schedule.spec.template.document(),
     }
 
 
@@ -35,7 +35,7 @@ def build_drill_checkpoint(schedule: ScheduledCheckpoint, due: datetime.datetime
         "apiVersion": API_VERSION,
         "kind": Checkpoint.KIND,
         "metadata": {**pod.metadata(schedule, names.DRILL_COMPONENT, name), "annotations": {names.DUE_AT_ANNOTATION: text_of(due)}},
-        "spec": template.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "spec": template.document(),
     }
 
 

@@ -20,8 +20,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.tablespace.observe import checkpoints_of
-from herdkeeper.jobs.drill.draw import drilled_checkpoint
-from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
+from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved, drilled_checkpoint
 from herdkeeper.jobs.schedule.build import kind_of_runs
 from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.shared.names import ObjectKey

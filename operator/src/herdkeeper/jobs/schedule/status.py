@@ -121,7 +121,7 @@ def _latest(*texts: str | None) -> str | None:
 
 def _before(series: RunSeries) -> dict[str, Any]:
     status = series.schedule.status
-    return status.model_dump(mode="json", by_alias=True, exclude_none=True) if status is not None else {}
+    return status.document() if status is not None else {}
 
 
 def _unreadable(series: RunSeries, unknown: Unknown) -> Summary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes, find
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.stack_tree import troubles

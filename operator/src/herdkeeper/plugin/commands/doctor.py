@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from herdkeeper.plugin.api_server import ApiServer, ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command
 from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
@@ -22,7 +22,7 @@ def run(call: Call) -> Answer:
     return Answer(text, document, WRONG if found else FINE)
 
 
-def diagnosis(cluster: ApiServer, operator_namespace: str) -> tuple[Sequence[Finding], Json, str]:
+def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Finding], Json, str]:
     """Returns what is wrong, also as a document and as text."""
     resources = [item for kind in RESOURCES for item in cluster.list(kind)]
     pods = cluster.list(POD)
@@ -46,7 +46,7 @@ def diagnosis(cluster: ApiServer, operator_namespace: str) -> tuple[Sequence[Fin
     return found, document, "\n".join(parts)
 
 
-def _operator(cluster: ApiServer, namespace: str) -> tuple[list[Finding], str]:
+def _operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:
     """Returns what is wrong with the operator, and why that is unknown. A lack of rights on its namespace is no finding."""
     try:
         return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace)), ""
@@ -56,14 +56,14 @@ def _operator(cluster: ApiServer, namespace: str) -> tuple[list[Finding], str]:
         return [Finding("operator", f"its pods can't be read: {error}")], ""
 
 
-def _events(cluster: ApiServer) -> list[str]:
+def _events(cluster: Cluster) -> list[str]:
     try:
         return newest_warnings(cluster.list(EVENT))
     except ClusterError as error:
         return [f"(no events: {error})"]
 
 
-def _last_lines(cluster: ApiServer, pod: str) -> list[str]:
+def _last_lines(cluster: Cluster, pod: str) -> list[str]:
     try:
         return list(cluster.lines(POD, pod, "log", [("tailLines", LINES)]))
     except ClusterError as error:

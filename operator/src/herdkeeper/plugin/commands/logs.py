@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import datetime
+import heapq
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-from herdkeeper.plugin.api_server import ApiServer, ClusterError, Query
+from herdkeeper.plugin.cluster import Cluster, ClusterError, Query
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, Takes, find_any
 from herdkeeper.plugin.kinds import POD, RESOURCES
-from herdkeeper.plugin.merged_logs import Line, merged
-from herdkeeper.plugin.screen import Colour, Screen
+from herdkeeper.plugin.screen import Colour
 from herdkeeper.plugin.stack_tree import label, parent_of
 from herdkeeper.shared.objects import Json, is_made_for
+from herdkeeper.shared.time import moment_of
 
 _AGE = re.compile(r"([1-9][0-9]*)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+EARLIEST = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a container's log. `time` is the kubelet's, unchanged; empty if there is none."""
+
+    time: str
+    source: str
+    text: str
 
 
 def run(call: Call) -> Answer:
@@ -34,8 +47,9 @@ def run(call: Call) -> Answer:
     if call.given.output == "text":
         widest = max((len(source) for source in logs), default=0)
         for line in lines:
-            call.screen.write(_shown(line, widest, call.screen))
-    return Answer("", {"lines": [{"time": line.time, "source": line.source, "text": line.text} for line in lines]})
+            time, source = call.screen.paint(line.time, Colour.DIM), call.screen.paint(f"{line.source:<{widest}}", Colour.BOLD)
+            call.screen.write(f"{time} {source} {line.text}".strip())
+    return Answer("", {"lines": [asdict(line) for line in lines]})
 
 
 def pods_of(resources: Sequence[Json], pods: Iterable[Json], top: tuple[str, str]) -> Iterator[Json]:
@@ -79,7 +93,7 @@ def tail_lines(written: str) -> str:
     return written
 
 
-def _read(cluster: ApiServer, pod: str, container: str, query: Query) -> Iterator[str]:
+def _read(cluster: Cluster, pod: str, container: str, query: Query) -> Iterator[str]:
     """Yields the lines of a container's log, or that it can't be read."""
     try:
         yield from cluster.lines(POD, pod, "log", [*query, ("container", container)])
@@ -87,8 +101,19 @@ def _read(cluster: ApiServer, pod: str, container: str, query: Query) -> Iterato
         yield f"(no log: {error})"
 
 
-def _shown(line: Line, widest: int, screen: Screen) -> str:
-    return f"{screen.paint(line.time, Colour.DIM)} {screen.paint(f'{line.source:<{widest}}', Colour.BOLD)} {line.text}".strip()
+def merged(logs: Mapping[str, Iterable[str]]) -> Iterator[Line]:
+    """Yields the lines of all logs (by source), which begin with their times."""
+    return (line for _, line in heapq.merge(*(_timed(source, lines) for source, lines in logs.items()), key=lambda pair: pair[0]))
+
+
+def _timed(source: str, lines: Iterable[str]) -> Iterator[tuple[datetime.datetime, Line]]:
+    """A line without a time stays with the previous one."""
+    last = EARLIEST
+    for line in lines:
+        stamp, _, text = line.partition(" ")
+        moment = moment_of(stamp)
+        last = max(last, moment) if moment is not None else last
+        yield last, Line(stamp, source, text) if moment is not None else Line("", source, line)
 
 
 COMMAND = Command(

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from herdkeeper.plugin.api_server import ClusterError, ConflictError
 from herdkeeper.plugin.change import Patch
+from herdkeeper.plugin.cluster import ClusterError, ConflictError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to

@@ -7,7 +7,7 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from herdkeeper.plugin.api_server import ClusterError
+from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, find_any
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
 from herdkeeper.plugin.report_pod import report_pod

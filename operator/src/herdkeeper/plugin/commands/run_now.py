@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, find_any, listed
 from herdkeeper.plugin.kinds import SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, Kind
 from herdkeeper.plugin.request import Request, ask, waiting
@@ -18,7 +18,7 @@ def run(call: Call) -> Answer:
     return ask(call, kind, name, REQUEST, "a run was requested")
 
 
-def schedule_of(cluster: ApiServer, written: str) -> tuple[Kind, str]:
+def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
     """Returns the schedule given as NAME or KIND/NAME.
 
     Raises BadInputError if there is none, or one of each kind.
