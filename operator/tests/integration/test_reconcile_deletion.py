@@ -16,8 +16,7 @@ from herdkeeper.clients.kubernetes import parsed
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.herddb.ledgers import ledgers_path
-from herdkeeper.codecs.herddb.replica import replicas_path
-from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, replicas_path, tablespace_path
 from herdkeeper.engine.execute_metadata import LAYOUT
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.reconcile import has_data_to_delete

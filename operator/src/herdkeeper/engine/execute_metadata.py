@@ -16,8 +16,14 @@ from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.bookkeeper.underreplication import recovery_delay_path
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
 from herdkeeper.codecs.herddb.node import node_path
-from herdkeeper.codecs.herddb.replica import replicas_path
-from herdkeeper.codecs.herddb.tablespace import decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.herddb.tablespace import (
+    decode_tablespace,
+    encode_tablespace,
+    heartbeat_path,
+    replicas_path,
+    tablespace_path,
+    tablespaces_path,
+)
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.planning.actions import (
     ChangeMembership,
@@ -165,7 +171,7 @@ def forget_node(znodes: Znodes, action: ForgetNode) -> None:
         if record is not None and action.node in (record.leader, *record.replicas):
             raise EnsembleError(f"the tablespace {name} names {action.node}, so its record stays")
     for tablespace_uuid in znodes.children(f"{root}/replicas") or ():
-        znodes.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
+        znodes.delete(heartbeat_path(root, tablespace_uuid, action.node))
     for tablespace_uuid in znodes.children(f"{root}/logPins") or ():
         znodes.delete(log_pin_path(root, tablespace_uuid, replica_pin(action.node)))
     znodes.delete_tree(replicas_path(root, action.node))  # each node has a tablespace of its own, whose uuid is the node's id

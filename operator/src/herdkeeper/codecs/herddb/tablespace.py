@@ -38,12 +38,17 @@ def tablespace_path(herd_root: str, name: str) -> str:
     return f"{tablespaces_path(herd_root)}/{name.lower()}"
 
 
+def replicas_path(herd_root: str, uuid: str) -> str:
+    """Returns the path whose children are the ids of nodes that ever held the tablespace."""
+    return f"{herd_root}/replicas/{uuid}"
+
+
 def heartbeat_path(herd_root: str, uuid: str, node: str) -> str:
     """Returns the path of a node's heartbeat for its replica, which it rewrites each second.
 
     Source: ZookeeperMetadataStorageManager.updateTableSpaceReplicaState of HerdDB 0.29.0.
     """
-    return f"{herd_root}/replicas/{uuid}/{node}"
+    return f"{replicas_path(herd_root, uuid)}/{node}"
 
 
 def decode_tablespace(data: bytes) -> TablespaceRecord:
