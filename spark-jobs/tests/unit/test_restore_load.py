@@ -32,6 +32,7 @@ class Fault(Enum):
     IN_THE_MIDDLE = "the connection breaks before COMMIT is sent: the transaction stays open"
     COMMIT_LOST = "COMMIT did not reach the log"
     ANSWER_LOST = "COMMIT is in the log, its answer is lost"
+    ROLLBACK_LOST = "the ROLLBACK of what an earlier attempt left open does not arrive"
 
 
 class PlayedTablespace:
@@ -67,6 +68,8 @@ class PlayedConnection:
         self._fault = fault
 
     def rollback(self, transaction_id: int) -> None:
+        if self._fault is Fault.ROLLBACK_LOST:
+            raise ConnectionLost("reset by peer")
         if self._tablespace.open.pop(transaction_id, None) is None:
             raise ServerError("no such transaction")
 

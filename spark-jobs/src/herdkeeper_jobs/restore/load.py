@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -108,8 +109,7 @@ class ChunkLoader:
         raise RestoreRetryable(f"{chunk.step} could not be loaded in {_ATTEMPTS} attempts, the last one: {reason}")
 
     def _commit(self, connection: Connection, chunk: Chunk, batches: Sequence[Batch]) -> None:
-        if self._left_open is not None:
-            self._end_left_open(connection, self._left_open)
+        self._end_left_open(connection)
         with connection.transaction() as transaction:
             self._left_open = transaction.id
             mark(transaction, chunk.step, chunk.rows)
@@ -119,14 +119,13 @@ class ChunkLoader:
                     raise InvariantViolated(f"{chunk.step}: {missed} of {len(changed)} rows were not changed by {batch.statement}")
         self._left_open = None
 
-    def _end_left_open(self, connection: Connection, transaction_id: int) -> None:
+    def _end_left_open(self, connection: Connection) -> None:
         """Rolls back what an attempt left open. Transactions outlive their connection, and the locks would block the next attempt for a
-        quarter of an hour."""
-        self._left_open = None
-        try:
-            connection.rollback(transaction_id)
-        except ServerError:
-            return  # it was committed, or ended with its leader
+        quarter of an hour. It stays to be done until the leader has answered."""
+        if self._left_open is not None:
+            with suppress(ServerError):  # it was committed, or ended with its leader
+                connection.rollback(self._left_open)
+            self._left_open = None
 
 
 def _why_duplicate(error: DuplicateKey) -> str:
