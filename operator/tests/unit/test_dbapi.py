@@ -148,8 +148,13 @@ def test_a_read_that_locks_is_part_of_a_transaction(node: Node, statement: str) 
     assert node.kinds() == ["BEGIN", "OPEN_SCANNER", "COMMIT"]
 
 
-@pytest.mark.parametrize(("isolation", "trailer"), [(dbapi.Isolation.READ_COMMITTED, b"\x04"), (dbapi.Isolation.REPEATABLE_READ, b"\x00")])
-def test_a_read_of_a_transaction_keeps_locks_where_it_must_be_repeatable(node: Node, isolation: dbapi.Isolation, trailer: bytes) -> None:
+@pytest.mark.parametrize(
+    ("isolation", "trailer"),
+    [(dbapi.Isolation.READ_COMMITTED, b"\x04"), (dbapi.Isolation.REPEATABLE_READ, b"\x00"), ("REPEATABLE READ", b"\x00")],
+)
+def test_a_read_of_a_transaction_keeps_locks_where_it_must_be_repeatable(
+    node: Node, isolation: dbapi.Isolation | str, trailer: bytes
+) -> None:
     with connect(node) as connection:
         connection.isolation = isolation
         connection.cursor().execute("UPDATE t SET v=1")
@@ -280,6 +285,24 @@ def test_a_batch_in_autocommit_at_which_the_leader_changes_is_never_repeated() -
             connection.cursor().executemany("UPDATE t SET v=v+? WHERE k=1", [[1], [1]])
         assert connection.cursor().executemany("UPDATE t SET v=v+? WHERE k=1", [[1], [1]]).rowcount == 2
     assert (old.kinds(), new.kinds()) == (["EXECUTE_STATEMENTS"], ["EXECUTE_STATEMENTS"])
+
+
+def test_a_batch_in_autocommit_that_finds_no_leader_for_its_rest_is_not_told_to_have_had_no_effect(node: Node) -> None:
+    """Who repeats it, as after any other OperationalError, would have the first lists twice."""
+    connection = connect(node, autocommit=True, failover_timeout=0.3)
+    node.script = once(leads(MessageType.EXECUTE_STATEMENTS, b""), MessageType.EXECUTE_STATEMENTS, follows)
+    with pytest.raises(dbapi.OutcomeUnknown, match="earlier lists of parameters may be durable"):
+        connection.cursor().executemany("INSERT INTO t(v) VALUES(?)", [["x"]] * (wire.BATCH_LISTS + 1))
+
+
+@pytest.mark.parametrize(("lists", "error"), [(1, dbapi.OperationalError), (2, dbapi.OutcomeUnknown)])
+def test_a_batch_in_autocommit_of_which_a_list_waits_in_vain_for_a_lock_is_not_told_to_have_had_no_effect(
+    node: Node, lists: int, error: type[Exception]
+) -> None:
+    node.script = once(error_answer(0, "herddb.utils.LockAcquireTimeoutException: timed out"), MessageType.EXECUTE_STATEMENTS)
+    with connect(node, autocommit=True) as connection, pytest.raises(dbapi.OperationalError) as told:
+        connection.cursor().executemany("UPDATE t SET v=v+? WHERE k=1", [[1]] * lists)
+    assert type(told.value) is error
 
 
 @pytest.mark.parametrize(("fails", "error"), [(HANG_UP, dbapi.OutcomeUnknown), (NOT_LEADER, dbapi.OperationalError)])
@@ -620,6 +643,11 @@ def test_fetching_before_a_query_is_refused(node: Node) -> None:
         connection.cursor().execute("UPDATE t SET v=1").fetchone()
 
 
+def test_isolation_that_does_not_exist_is_refused(node: Node) -> None:
+    with connect(node) as connection, pytest.raises(dbapi.DataError, match="SERIALIZABLE"):
+        connection.isolation = "SERIALIZABLE"
+
+
 def test_autocommit_is_not_changed_in_the_middle_of_a_transaction(node: Node) -> None:
     with connect(node) as connection:
         connection.cursor().execute("UPDATE t SET v=1")
@@ -672,6 +700,8 @@ def test_constructors_and_type_objects_are_those_of_pep_249() -> None:
     assert dbapi.TimeFromTicks(3600) == dbapi.Time(1, 0, 0)
     assert dbapi.TimestampFromTicks(0) == dbapi.Timestamp(1970, 1, 1)
     assert dbapi.Binary(b"a") == b"a"
+    with pytest.raises(TypeError):
+        dbapi.Binary(5)
     assert [kind for kind in (str, bytes, int, float, bool, datetime) if kind == dbapi.NUMBER] == [int, float, bool]
     assert dbapi.NUMBER != dbapi.STRING
     assert issubclass(dbapi.OutcomeUnknown, dbapi.OperationalError)

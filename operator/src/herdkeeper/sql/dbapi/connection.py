@@ -135,13 +135,14 @@ class Connection:
 
     @property
     def isolation(self) -> Isolation:
-        """Isolation of future transactions. Can't be changed while one is open (ProgrammingError)."""
+        """Isolation of future transactions, also set by its name. Can't be changed while one is open (ProgrammingError)."""
         return self._isolation
 
     @isolation.setter
-    def isolation(self, value: Isolation) -> None:
+    def isolation(self, value: Isolation | str) -> None:
         self._require_no_transaction("isolation")
-        self._isolation = value
+        with errors.as_pep_249():
+            self._isolation = Isolation(value)
 
     @property
     def in_transaction(self) -> bool:

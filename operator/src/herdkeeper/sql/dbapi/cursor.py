@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from herdkeeper.sql import connection as wire
+from herdkeeper.sql import errors as sql
 from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.types import Column, adapted, description
@@ -91,7 +92,14 @@ class Cursor:
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
                 # one message at a time: what follows a lost one must not be taken for the rest of it
-                self.rowcount += sum(self._change_many(operation, part))
+                try:
+                    self.rowcount += sum(self._change_many(operation, part))
+                except sql.SqlError as error:
+                    earlier_lists = self.rowcount or (isinstance(error, sql.ServerError) and len(part) > 1)
+                    if self.connection.autocommit and earlier_lists and isinstance(errors.of(error), errors.OperationalError):
+                        # a caller may repeat the whole after any other OperationalError
+                        raise sql.OutcomeUnknown(f"{error}; earlier lists of parameters may be durable") from error
+                    raise
         return self
 
     def fetchone(self) -> Row | None:

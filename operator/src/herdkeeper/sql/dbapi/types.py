@@ -40,7 +40,8 @@ ROWID = TypeObject("ROWID", ())
 Date = date
 Time = time
 """Part of PEP 249; HerdDB can't store it."""
-Binary = bytes
+Binary = memoryview
+"""It refuses what is no bytes; `bytes(5)` would be five zeros."""
 
 
 def Timestamp(year: int, month: int, day: int, *time_of_day: int) -> datetime:
