@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +20,7 @@ from test_sql_connection import Answer, chunk, error_answer, receive
 
 from herdkeeper.codecs.java_data import JavaDataWriter
 from herdkeeper.sql import connection as wire
-from herdkeeper.sql import dbapi
+from herdkeeper.sql import dbapi, frames
 from herdkeeper.sql.frames import MessageType, TransactionCommand
 
 HANG_UP = None
@@ -120,6 +123,19 @@ def node() -> Iterator[Node]:
 def connect(*nodes: Node, **options: Any) -> dbapi.Connection:
     hosts = ",".join(node.address for node in nodes)
     return dbapi.connect(hosts, "alice", "wonder", "demo", **{"failover_timeout": 120, "timeout": 120, **options})
+
+
+def interrupted_in(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Ctrl-C behind the first answer of the act."""
+    receive = wire.Connection._receive
+
+    def interrupted(*arguments: Any) -> None:
+        receive(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(wire.Connection, "_receive", interrupted)
+        act()
 
 
 def test_of_several_nodes_the_one_that_leads_is_found() -> None:
@@ -321,18 +337,10 @@ def test_a_commit_that_failed_does_not_succeed_when_it_is_called_again(node: Nod
 
 
 def test_a_commit_that_was_interrupted_does_not_succeed_when_it_is_called_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    receive = wire.Connection._receive
-
-    def interrupted(*arguments: Any) -> None:
-        receive(*arguments)
-        raise KeyboardInterrupt
-
     connection = connect(node)
     connection.cursor().execute("UPDATE t SET v=1")
-    with monkeypatch.context() as patched:
-        patched.setattr(wire.Connection, "_receive", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            connection.commit()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_in(monkeypatch, connection.commit)
     with pytest.raises(dbapi.OutcomeUnknown):
         connection.commit()
     connection.rollback()
@@ -356,6 +364,19 @@ def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_los
             next_step()
     connection.rollback()
     assert cursor.execute("SELECT k, v FROM t").fetchall()
+
+
+@pytest.mark.parametrize("statement", MAY_COMMIT)
+def test_a_transaction_that_an_interrupted_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(
+    node: Node, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    connection = connect(node)
+    connection.cursor().execute("INSERT INTO t(k) VALUES('a')")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_in(monkeypatch, lambda: connection.cursor().execute(statement))
+    for next_step in (lambda: connection.cursor().execute("SELECT k FROM t"), connection.commit):
+        with pytest.raises(dbapi.OutcomeUnknown):
+            next_step()
 
 
 @pytest.mark.parametrize("statement", MAY_COMMIT)
@@ -500,6 +521,61 @@ def test_a_second_thread_on_one_connection_is_refused(node: Node) -> None:
         released.set()
         first.join(120)
         assert len(rows) == 2
+
+
+def test_a_child_process_uses_no_connection_of_its_parent(node: Node) -> None:
+    """Both would read from one socket, each with the same numbers of requests: answers would go to the wrong one."""
+    node.script = once(chunk([["a", 1]], last=False), MessageType.OPEN_SCANNER)
+    with connect(node) as connection:
+        cursor = connection.cursor()
+        cursor.execute("UPDATE t SET v=1")
+        rows = connection.cursor().execute("SELECT k, v FROM t")
+        child = os.fork()
+        if not child:
+            refused = 0
+            for act in (lambda: cursor.execute("UPDATE t SET v=2"), connection.commit, connection.rollback, rows.close):
+                try:
+                    act()
+                except dbapi.InterfaceError as error:
+                    refused += "connect anew after a fork" in str(error)
+            rows._drop_rows()  # as the garbage collector does
+            connection.close()
+            os._exit(refused)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "OPEN_SCANNER", "CLOSE_SCANNER", "COMMIT"]
+
+
+def test_a_program_that_ends_by_an_exception_leaves_no_transaction_with_its_locks(node: Node) -> None:
+    program = (
+        "import sys\n"
+        "from herdkeeper.sql import dbapi\n"
+        "connection = dbapi.connect(sys.argv[1], 'alice', 'wonder', 'demo')\n"
+        "connection.cursor().execute('UPDATE t SET v=1')\n"
+        "raise KeyError('of the program')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, node.address], capture_output=True, text=True, check=False)
+    assert ended.stderr.endswith("KeyError: 'of the program'\n")
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
+
+
+def test_a_transaction_whose_statement_is_interrupted_ends_with_its_block(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is lost with its connection; another one ends the transaction."""
+    connection = connect(node)
+    connection.cursor().execute("UPDATE t SET v=1")
+    with pytest.raises(KeyboardInterrupt), connection:
+        interrupted_in(monkeypatch, lambda: connection.cursor().execute("UPDATE t SET v=2"))
+    assert node.kinds()[-1] == "ROLLBACK"
+
+
+def test_a_request_that_is_too_large_for_a_frame_is_refused_and_nothing_of_it_sent(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 1000)
+    node.script = once(chunk([["a", 1]], last=False), MessageType.OPEN_SCANNER)
+    with connect(node) as connection:
+        connection.cursor().execute("UPDATE t SET v=1")
+        unread = connection.cursor().execute("SELECT k, v FROM t")
+        with pytest.raises(dbapi.DataError, match="at most 1000"):
+            unread.execute("UPDATE t SET v=?", ["x" * 1000])
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "OPEN_SCANNER", "CLOSE_SCANNER", "COMMIT"]
 
 
 def test_rows_are_fetched_one_by_one_in_parts_and_all(node: Node) -> None:

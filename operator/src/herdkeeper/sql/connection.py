@@ -5,12 +5,13 @@ timeout or broken answer closes the connection, since later answers would be out
 connection. One that a lost connection leaves open stays open on the leader until `server.abandoned.transactions.timeout` (15 minutes) or
 the next leader change.
 
-Not thread-safe: use one connection per thread.
+Not thread-safe: use one connection per thread. A child process that was forked has none: both would read the same answers.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import socket
 import ssl
 import threading
@@ -103,6 +104,7 @@ class Connection:
         self._tablespace = tablespace
         self.timeout_seconds = timeout_seconds
         self._ids = itertools.count(1)
+        self._process = os.getpid()
         self._closed = False
         self._scanners: dict[int, int] = {}
         """Queries with rows left on the server, each with its transaction."""
@@ -161,8 +163,8 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, by `close` or by an error."""
-        return self._closed
+        """Whether it was closed, by `close` or by an error; also in a child process of the one that made it."""
+        return self._closed or self._process != os.getpid()
 
     def close(self) -> None:
         """Close the socket. Idempotent."""
@@ -235,13 +237,13 @@ class Connection:
         transaction = self.begin()
         try:
             yield transaction
+            transaction.commit()
         except BaseException:
-            # The caller must see the block's own error. A failed rollback changes nothing: without a COMMIT nothing becomes visible, and
-            # the leader ends abandoned transactions.
+            # The caller must see the first error. A failed rollback changes nothing: without a COMMIT nothing becomes visible, and the
+            # leader ends abandoned transactions.
             with suppress(SqlError):
                 transaction.rollback()
             raise
-        transaction.commit()
 
     def begin(self) -> Transaction:
         """Begin a transaction that the caller must commit or roll back; `transaction` does that by itself."""
@@ -338,7 +340,7 @@ class Connection:
         """
         self._unwanted.append(scanner_id)
         self._scanners.pop(scanner_id, None)
-        if not self._closed and self._used.acquire(blocking=False):
+        if not self.closed and self._used.acquire(blocking=False):
             try:
                 with suppress(SqlError):
                     self._send(MessageType.CLOSE_SCANNER, self._closings(), self._deadline())
@@ -378,12 +380,13 @@ class Connection:
 
     def _call(self, kind: MessageType, body: bytes, expected: MessageType, effect: Effect) -> JavaDataReader:
         """Send a request and return its answer's body."""
-        if self._closed:
+        if self.closed:
             raise ConnectionLost(f"the connection to {self._address} is closed")
         message_id = next(self._ids)
+        request = frames.encode_frame(kind, message_id, body)
         deadline = self._deadline()
         with self._used:
-            self._send(kind, self._closings() + frames.encode_frame(kind, message_id, body), deadline)
+            self._send(kind, self._closings() + request, deadline)
             try:
                 message = self._receive(message_id, deadline)
                 if message.type not in (expected, MessageType.ERROR):

@@ -31,7 +31,8 @@ LENGTH = struct.Struct(">I")
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 MAX_FRAME_BYTES = 1 << 30
-"""No answer is larger: a fetch is bounded by its row count. A larger length means that this is not a HerdDB server."""
+"""No answer is larger: a fetch is bounded by its row count. A larger length means that this is not a HerdDB server. Nor may a request be:
+a server would read the length of twice as much as a negative number."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -84,8 +85,10 @@ class Message:
 
 
 def encode_frame(message_type: MessageType, message_id: int, body: bytes) -> bytes:
-    """Returns a request with its length."""
+    """Returns a request with its length. Raises ValueError if it is larger than a frame may be."""
     payload = HEADER.pack(VERSION, REQUEST_FLAG, message_type, message_id) + body
+    if len(payload) > MAX_FRAME_BYTES:
+        raise ValueError(f"a request of {len(payload)} bytes: a statement and its parameters have at most {MAX_FRAME_BYTES}")
     return LENGTH.pack(len(payload)) + payload
 
 

@@ -7,6 +7,7 @@ until `rollback`, so that no half of it can be committed.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,12 +23,14 @@ from herdkeeper.sql.connection import Credentials, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.cursor import Cursor
 from herdkeeper.sql.dbapi.settings import Options, Settings, settings
-from herdkeeper.sql.leader import Candidates, leader_connection
+from herdkeeper.sql.leader import Candidates, Patience, leader_connection
 
 T = TypeVar("T")
 _UNIQUE_IDS_FROM = 1 << 32
 """HerdDB counts transactions from 1 in each leader, so after a leader change an id means another one. The SQL nodes of herdkeeper use
 unique ids, from here on."""
+_LAST_PATIENCE = Patience(deadline_seconds=5.0, call_seconds=5.0)
+"""Of `close` with a leader that ends a lost transaction."""
 _ENDS_NOW = "is being ended by another statement"
 """What a SQL node of herdkeeper says of a transaction whose COMMIT or ROLLBACK it executes."""
 
@@ -110,8 +113,13 @@ class Connection:
         """The last transaction, if its COMMIT failed."""
         self._abandoned: list[tuple[int, bool]] = []
         """Transactions whose locks may still be held, since their end was not acknowledged; and whether they may be durable."""
+        self._process = os.getpid()
         self._closed = False
         self._used = threading.Lock()
+
+    def __del__(self) -> None:
+        """A program that ends by an exception rarely closes it, and the server keeps a transaction that no client has."""
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -195,11 +203,15 @@ class Connection:
                 self._end(transaction)
 
     def close(self) -> None:
-        """Roll back an open transaction, and close. Idempotent."""
+        """Roll back an open transaction, and close. Idempotent. In a child process it leaves the transaction to the parent."""
         if self._closed:
             return
-        with suppress(errors.DatabaseError):
-            self.rollback()
+        if self._process == os.getpid():
+            with suppress(errors.DatabaseError):
+                self.rollback()
+                if self._abandoned:
+                    self._settings = replace(self._settings, patience=_LAST_PATIENCE)
+                    self.ping()  # which ends them
         self._closed = True
         if self._current is not None:
             self._current.close()
@@ -255,15 +267,14 @@ class Connection:
             time.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    def in_open_transaction(self, transaction: Transaction, act: Callable[[Transaction], T]) -> T:
+    def in_open_transaction(self, transaction: Transaction, act: Callable[[Transaction], T], *, may_commit: bool = False) -> T:
         """Act in a transaction, once. Within `alone`."""
         try:
             return act(transaction)
-        except (sql.NotLeader, sql.ConnectionLost) as error:
-            self._lose(transaction, LostTransaction(str(error)))
-            raise
-        except sql.OutcomeUnknown as error:
-            self._lose(transaction, LostTransaction(str(error), may_be_durable=True))
+        except BaseException as error:
+            unknown = isinstance(error, sql.OutcomeUnknown) or (may_commit and not isinstance(error, sql.SqlError))  # an interrupt
+            if unknown or isinstance(error, (sql.NotLeader, sql.ConnectionLost)):
+                self._lose(transaction, LostTransaction(str(error) or type(error).__name__, may_be_durable=unknown))
             raise
 
     def still_open(self, transaction_id: int) -> None:
@@ -340,6 +351,8 @@ class Connection:
     def _require_open(self) -> None:
         if self._closed:
             raise errors.InterfaceError("the connection is closed")
+        if self._process != os.getpid():
+            raise errors.InterfaceError("another process made this connection: connect anew after a fork")
 
     def _require_no_transaction(self, setting: str) -> None:
         if self._transaction is not None:

@@ -180,7 +180,9 @@ class Cursor:
         transaction = self.connection.transaction() if begins else None
         if transaction is None:
             return self.connection.repeated(lambda leader: leader.run(operation, values, returns_key=returns_key))
-        return self.connection.in_open_transaction(transaction, lambda open_: open_.run(operation, values, returns_key=returns_key))
+        return self.connection.in_open_transaction(
+            transaction, lambda open_: open_.run(operation, values, returns_key=returns_key), may_commit=commits_its_transaction(operation)
+        )
 
     def _change_many(self, operation: str, part: Sequence[Sequence[Value]]) -> list[int]:
         transaction = self.connection.transaction()
