@@ -518,6 +518,8 @@ def test_a_second_thread_on_one_connection_is_refused(node: Node) -> None:
         assert asked.wait(120)
         with pytest.raises(dbapi.InterfaceError, match="one connection per thread"):
             connection.cursor().execute("SELECT k FROM t")
+        with pytest.raises(dbapi.InterfaceError, match="one connection per thread"):
+            connection.autocommit = True
         released.set()
         first.join(120)
         assert len(rows) == 2

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.handlers.threading import SequentialThreadingHandler
 
 from herdkeeper.codecs.herddb.node import NodeRecord, encode_node
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
-from herdkeeper.sql import leader
+from herdkeeper.sql import leader, zookeeper_leader
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, LeaderNotFound, NotLeader
@@ -21,19 +23,24 @@ RECORD = TablespaceRecord("0ab", "demo", "db-0", ("db-0", "db-1"), 1, 60000)
 
 
 class Tree:
-    """A ZooKeeper client of which only `get` is used."""
+    """A ZooKeeper client of which only `get_async` is used."""
 
     def __init__(self, nodes: dict[str, bytes]) -> None:
         self.nodes = nodes
         self.lost: list[Exception] = []
         """What the next requests get instead of an answer."""
+        self.silent = False
+        """Its connection is lost."""
 
-    def get(self, path: str) -> tuple[bytes, None]:
+    def get_async(self, path: str) -> Any:
+        answer = SequentialThreadingHandler().async_result()
         if path not in self.nodes:
-            raise NoNodeError
-        if self.lost:
-            raise self.lost.pop()
-        return self.nodes[path], None
+            answer.set_exception(NoNodeError())
+        elif self.lost:
+            answer.set_exception(self.lost.pop())
+        elif not self.silent:
+            answer.set((self.nodes[path], None))
+        return answer
 
 
 def tree() -> Tree:
@@ -77,6 +84,15 @@ def test_without_authorities_tls_is_spoken_and_not_verified() -> None:
 def test_a_node_that_speaks_no_tls_is_not_taken_where_nodes_are_to_be_verified() -> None:
     with pytest.raises(LeaderNotFound, match="'db-0' of 'demo' does not serve TLS"):
         LeaderFinder(tree(), "/ns/db/herd", authorities="certificates").leader("demo")
+
+
+@pytest.mark.timeout(60)
+def test_a_zookeeper_that_is_not_reached_any_more_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zookeeper_leader, "_ANSWER_SECONDS", 0.1, raising=False)
+    silent = tree()
+    silent.silent = True
+    with pytest.raises(LeaderNotFound, match="ZooKeeper does not report the leader of 'demo'"):
+        LeaderFinder(silent, "/ns/db/herd").leader("demo")
 
 
 def test_an_unknown_tablespace_is_named_with_its_path() -> None:

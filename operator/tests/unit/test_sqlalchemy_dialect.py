@@ -193,7 +193,7 @@ def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() ->
         assert not unknown.value.connection_invalidated
         connection.close()
         engine.dispose()
-    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "ROLLBACK"], "it is never repeated, and has ended with the engine"
 
 
 def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> None:

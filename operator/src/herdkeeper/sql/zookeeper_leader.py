@@ -16,6 +16,9 @@ from herdkeeper.sql.connection import Address
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import LeaderNotFound
 
+_ANSWER_SECONDS = 10.0
+"""While kazoo has no connection, a request without a limit waits until it has one again."""
+
 
 def _as_advertised(address: Address) -> Address:
     return address
@@ -52,12 +55,12 @@ class LeaderFinder:
     def _named_leader(self, tablespace: str) -> Address:
         path = tablespace_path(self.herd_root, tablespace)
         try:
-            record = decode_tablespace(self.zookeeper.get(path)[0])
+            record = decode_tablespace(self._content(path))
         except NoNodeError as error:
             raise LeaderNotFound(f"no tablespace {tablespace!r}: ZooKeeper has no node {path}") from error
         path = node_path(self.herd_root, record.leader)
         try:
-            node = decode_node(self.zookeeper.get(path)[0])
+            node = decode_node(self._content(path))
         except NoNodeError as error:
             raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} is not registered: no node {path}") from error
         if self.authorities is not None and not node.tls:
@@ -66,3 +69,7 @@ class LeaderFinder:
             )
         encryption = Encryption(node.host, self.authorities) if node.tls else None
         return replace(self.resolve(Address(node.host, node.port)), encryption=encryption)
+
+    def _content(self, path: str) -> bytes:
+        content: bytes = self.zookeeper.get_async(path).get(timeout=_ANSWER_SECONDS)[0]
+        return content

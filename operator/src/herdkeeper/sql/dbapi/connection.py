@@ -138,8 +138,8 @@ class Connection:
 
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
-        self._require_no_transaction("autocommit")
-        self._autocommit = value
+        with self._between_transactions("autocommit"):
+            self._autocommit = value
 
     @property
     def isolation(self) -> Isolation:
@@ -148,8 +148,7 @@ class Connection:
 
     @isolation.setter
     def isolation(self, value: Isolation | str) -> None:
-        self._require_no_transaction("isolation")
-        with errors.as_pep_249():
+        with self._between_transactions("isolation"):
             self._isolation = Isolation(value)
 
     @property
@@ -354,6 +353,9 @@ class Connection:
         if self._process != os.getpid():
             raise errors.InterfaceError("another process made this connection: connect anew after a fork")
 
-    def _require_no_transaction(self, setting: str) -> None:
-        if self._transaction is not None:
-            raise errors.ProgrammingError(f"{setting} can't be changed while a transaction is open: commit or roll back first")
+    @contextmanager
+    def _between_transactions(self, setting: str) -> Iterator[None]:
+        with self.alone():
+            if self._transaction is not None:
+                raise errors.ProgrammingError(f"{setting} can't be changed while a transaction is open: commit or roll back first")
+            yield

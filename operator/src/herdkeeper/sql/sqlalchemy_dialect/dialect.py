@@ -116,7 +116,7 @@ class HerdDBDialect(default.DefaultDialect):
         """Of a connection without an open transaction."""
         dbapi_connection.autocommit = level == _AUTOCOMMIT
         if level != _AUTOCOMMIT:
-            dbapi_connection.isolation = level
+            dbapi_connection.isolation = dbapi.Isolation(level)
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
         """Whether it was turned on."""
