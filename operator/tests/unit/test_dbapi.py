@@ -307,17 +307,31 @@ def test_a_batch_in_autocommit_that_finds_no_leader_for_its_rest_is_not_told_to_
     """Who repeats it, as after any other OperationalError, would have the first lists twice."""
     connection = connect(node, autocommit=True, failover_timeout=0.3)
     node.script = once(leads(MessageType.EXECUTE_STATEMENTS, b""), MessageType.EXECUTE_STATEMENTS, follows)
-    with pytest.raises(dbapi.OutcomeUnknown, match="earlier lists of parameters may be durable"):
+    with pytest.raises(dbapi.OutcomeUnknown, match="what was changed before may be durable"):
         connection.cursor().executemany("INSERT INTO t(v) VALUES(?)", [["x"]] * (wire.BATCH_LISTS + 1))
 
 
-@pytest.mark.parametrize(("lists", "error"), [(1, dbapi.OperationalError), (2, dbapi.OutcomeUnknown)])
-def test_a_batch_in_autocommit_of_which_a_list_waits_in_vain_for_a_lock_is_not_told_to_have_had_no_effect(
-    node: Node, lists: int, error: type[Exception]
+@pytest.mark.parametrize(
+    ("statement", "lists", "error"),
+    [
+        ("UPDATE t SET v=v+1", None, dbapi.OperationalError),
+        ("UPDATE t SET v=v+1 WHERE k IN (SELECT k FROM u)", None, dbapi.OutcomeUnknown),
+        ("INSERT INTO t VALUES(1, 2),\n(3, 4)", None, dbapi.OutcomeUnknown),
+        ("UPDATE t SET v=v+1 WHERE k=?", [[1]], dbapi.OperationalError),
+        ("UPDATE t SET v=v+1 WHERE k=?", [[1], [2]], dbapi.OutcomeUnknown),
+    ],
+)
+def test_a_change_in_autocommit_whose_first_rows_may_count_is_not_told_to_have_had_no_effect(
+    node: Node, statement: str, lists: Any, error: type[Exception]
 ) -> None:
-    node.script = once(error_answer(0, "herddb.utils.LockAcquireTimeoutException: timed out"), MessageType.EXECUTE_STATEMENTS)
-    with connect(node, autocommit=True) as connection, pytest.raises(dbapi.OperationalError) as told:
-        connection.cursor().executemany("UPDATE t SET v=v+? WHERE k=1", [[1]] * lists)
+    """It waits in vain for the lock of a row behind them."""
+    refusal = error_answer(0, "herddb.utils.LockAcquireTimeoutException: timed out acquiring lock for write")
+    with connect(node, autocommit=True) as connection:
+        cursor = connection.cursor()
+        node.script = lambda kind, body: refusal
+        with pytest.raises(dbapi.OperationalError) as told:
+            cursor.execute(statement) if lists is None else cursor.executemany(statement, lists)
+        node.script = leads
     assert type(told.value) is error
 
 
@@ -465,6 +479,14 @@ def test_a_transaction_that_a_refused_alter_table_may_have_committed_is_not_told
         with pytest.raises(dbapi.OutcomeUnknown):
             connection.commit()
         connection.rollback()
+
+
+def test_a_transaction_that_a_statement_begins_is_refused_since_no_other_one_would_be_in_it(node: Node) -> None:
+    with connect(node, autocommit=True) as connection:
+        node.script = once(done(0, UNIQUE_ID), MessageType.EXECUTE_STATEMENT)
+        with pytest.raises(dbapi.NotSupportedError, match="autocommit"):
+            connection.cursor().execute("BEGIN TRANSACTION 'demo'")
+    assert node.kinds() == ["EXECUTE_STATEMENT", "ROLLBACK"]
 
 
 def test_an_alter_table_without_a_transaction_is_refused_as_itself(node: Node) -> None:
@@ -692,6 +714,9 @@ def test_a_value_is_sent_beside_the_statement(node: Node, value: Any, sent: byte
         ("herddb.model.DuplicatePrimaryKeyException: key", dbapi.IntegrityError),
         ("herddb.model.TableDoesNotExistException: no such table", dbapi.ProgrammingError),
         ("herddb.model.RecordTooBigException", dbapi.DataError),
+        ('x.Y: JDBC parameter 1 has a bad type: For input string: "of a foreign key"', dbapi.ProgrammingError),
+        ("herddb.model.StatementExecutionException: transaction 8589934598 not found on tablespace demo", dbapi.OperationalError),
+        ("herddb.model.StatementExecutionException: transaction 8589934598 does not exist on tablespace demo", dbapi.OperationalError),
         ("java.lang.IllegalStateException: whatever", dbapi.DatabaseError),
     ],
 )

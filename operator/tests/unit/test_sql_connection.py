@@ -221,6 +221,9 @@ def test_a_reader_that_stops_early_closes_the_scanner() -> None:
         (4, "java.sql.SQLIntegrityConstraintViolationException: key exists", DuplicateKey),
         (0, "java.util.concurrent.CompletionException: herddb.model.DuplicatePrimaryKeyException: key 1", DuplicateKey),
         (0, "herddb.model.TableDoesNotExistException: t\n\tat herddb.Some.where", ServerError),
+        (0, 'x.Y: bad type: For input string: "herddb.model.DuplicatePrimaryKeyException: key 1"', ServerError),
+        (0, 'x.Y: bad type: For input string: "herddb.model.NotLeaderException: x"', ServerError),
+        (0, "java.lang.RuntimeException\nCaused by: herddb.model.NotLeaderException: x", NotLeader),
     ],
 )
 def test_an_error_answer_has_the_type_that_says_what_to_do(flags: int, text: str, error: type[ServerError]) -> None:

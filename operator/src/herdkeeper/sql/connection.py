@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import socket
 import ssl
 import threading
@@ -62,6 +63,9 @@ middle of a log write leaves a lock of the log held forever: 1000 lists on two c
 # With one of these in the server's stack trace, the entry may have reached bookies: the next leader's recovery decides. "already closed":
 # an old leader closes its indexes during a statement, and then answers without the not-leader flag.
 _SIGNS_OF_AN_UNFINISHED_WRITE = ("LogNotAvailableException", "org.apache.bookkeeper.client", "BookkeeperCommitLog", "already closed")
+_THROWN = re.compile(r"^(?:Caused by: )?((?:[\w.$]+: )*[\w.$]+)", re.MULTILINE)
+"""The names of Java's exceptions, where a text begins with them. Elsewhere it may quote a value."""
+_DUPLICATES = {"herddb.model.DuplicatePrimaryKeyException", "herddb.model.UniqueIndexContraintViolationException"}
 
 
 class Effect(Enum):
@@ -537,10 +541,11 @@ def _server_error(reader: JavaDataReader, effect: Effect) -> SqlError:
     """
     flags = reader.u8()
     text = frames.decode_text(reader)
+    thrown = {name for chain in _THROWN.findall(text) for name in chain.split(": ")}
     if effect is Effect.DURABLE and any(sign in text for sign in _SIGNS_OF_AN_UNFINISHED_WRITE):
         return OutcomeUnknown(f"the server failed while logging the write, which may be durable: {text.partition(chr(10))[0][:500]}")
-    if flags & ErrorFlag.DUPLICATE_KEY or "DuplicatePrimaryKeyException" in text or "UniqueIndexContraintViolationException" in text:
+    if flags & ErrorFlag.DUPLICATE_KEY or thrown & _DUPLICATES:
         return DuplicateKey(text)
-    if flags & ErrorFlag.NOT_LEADER or "NotLeaderException" in text:
+    if flags & ErrorFlag.NOT_LEADER or "herddb.model.NotLeaderException" in thrown:
         return NotLeader(text)
     return ServerError(text)

@@ -12,6 +12,7 @@ _PIECE = re.compile(
 _COMMENT = re.compile(r"(?:--|//).*|/\*.*\*/", re.DOTALL)
 _NO_PLACEHOLDERS = ("'", '"', "`", "--", "//", "/*")
 _BEGINNING = re.compile(r"(?:\s|\(|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
+_SEVERAL_ROWS = re.compile(r"\)\s*,\s*\(|\bSELECT\b", re.IGNORECASE)
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
 
@@ -71,6 +72,11 @@ def commits_its_transaction(statement: str) -> bool:
 def changes_rows(statement: str) -> bool:
     """Returns whether it changes rows, which the server counts; for DDL it reports 1."""
     return first_word(statement) in ("INSERT", "UPSERT", "UPDATE", "DELETE", "MERGE")
+
+
+def changes_row_by_row(statement: str) -> bool:
+    """Whether it may be an INSERT of several rows, or a change with a query: where HerdDB refuses it at one row, those before it count."""
+    return _SEVERAL_ROWS.search(statement) is not None
 
 
 def first_word(statement: str) -> str:

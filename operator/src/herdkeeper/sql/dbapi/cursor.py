@@ -15,7 +15,7 @@ from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.types import Column, adapted, description
 from herdkeeper.sql.frames import Chunk, Executed, Value
-from herdkeeper.sql.statements import alters, changes_rows, commits_its_transaction, has_rows, locks_rows, placeholders
+from herdkeeper.sql.statements import alters, changes_row_by_row, changes_rows, commits_its_transaction, has_rows, locks_rows, placeholders
 
 if TYPE_CHECKING:
     from herdkeeper.sql.dbapi.connection import Connection
@@ -76,7 +76,8 @@ class Cursor:
             if has_rows(operation):
                 self._open(operation, values)
             else:
-                done = self._change(operation, values)
+                with self._told_in_part(earlier=False, several=changes_row_by_row(operation)):
+                    done = self._change(operation, values)
                 self.rowcount, self.lastrowid = done.changed if changes_rows(operation) else -1, done.key
                 self.connection.still_open(done.transaction_id)
         return self
@@ -92,14 +93,8 @@ class Cursor:
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
                 # one message at a time: what follows a lost one must not be taken for the rest of it
-                try:
+                with self._told_in_part(earlier=self.rowcount > 0, several=len(part) > 1):
                     self.rowcount += sum(self._change_many(operation, part))
-                except sql.SqlError as error:
-                    earlier_lists = self.rowcount or (isinstance(error, sql.ServerError) and len(part) > 1)
-                    if self.connection.autocommit and earlier_lists and isinstance(errors.of(error), errors.OperationalError):
-                        # a caller may repeat the whole after any other OperationalError
-                        raise sql.OutcomeUnknown(f"{error}; earlier lists of parameters may be durable") from error
-                    raise
         return self
 
     def fetchone(self) -> Row | None:
@@ -148,6 +143,22 @@ class Cursor:
             self._require_open()
             self._forget()
             yield
+
+    @contextmanager
+    def _told_in_part(self, *, earlier: bool, several: bool) -> Iterator[None]:
+        """With autocommit, what may be durable in part is told to be so: callers repeat after any other OperationalError.
+
+        Args:
+            earlier: whether rows were changed before the request.
+            several: whether a refused request may have changed rows.
+        """
+        try:
+            yield
+        except sql.SqlError as error:
+            refused = isinstance(error, sql.ServerError) and not isinstance(error, sql.NotLeader)
+            if self.connection.autocommit and (earlier or (several and refused)) and isinstance(errors.of(error), errors.OperationalError):
+                raise sql.OutcomeUnknown(f"{error}; what was changed before may be durable") from error
+            raise
 
     def _require_open(self) -> None:
         if self._closed:

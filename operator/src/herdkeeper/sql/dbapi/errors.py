@@ -64,9 +64,13 @@ class NotSupportedError(DatabaseError):
 
 
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
+    (ProgrammingError, ("has a bad type",)),  # with the value, whose words don't count
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
     (DataError, ("RecordTooBigException", "too large for an int", "overflow")),
-    (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),
+    (
+        OperationalError,
+        ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "not found on tablespace", "does not exist on tablespace"),
+    ),
     (NotSupportedError, ("unsupported", "not supported", "not suppoer", "UnsupportedOperationException", "not impl")),
     (
         ProgrammingError,
@@ -80,7 +84,6 @@ _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
             "AlreadyExistsException",
             "unable to parse",
             "no such",
-            "bad type",
             "JDBC parameter",
         ),
     ),
