@@ -200,7 +200,13 @@ def test_a_definition_changes_no_rows(cluster: PlayedCluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["BEGIN TRANSACTION 'flights'", "commit transaction 'flights',7", "ROLLBACK TRANSACTION 'flights', 7"]
+    "statement",
+    [
+        "BEGIN TRANSACTION 'flights'",
+        "commit transaction 'flights',7",
+        "ROLLBACK TRANSACTION 'flights', 7",
+        "EXECUTE BEGINTRANSACTION 'flights'",
+    ],
 )
 def test_a_transaction_is_refused_since_no_later_statement_would_be_in_it(
     cluster: PlayedCluster, statement: str, capsys: pytest.CaptureFixture[str]

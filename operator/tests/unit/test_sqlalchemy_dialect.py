@@ -156,6 +156,14 @@ def test_a_moment_without_a_time_zone_is_stored_as_utc_and_comes_back_without() 
     assert processed(Moment(), None) == (None, None)
 
 
+def test_a_moment_in_the_text_of_a_statement_has_no_milliseconds_which_herddb_would_leave_out() -> None:
+    """`DELETE … WHERE at = …` would delete the row of another moment."""
+    literal = Moment().literal_processor(DIALECT)
+    assert literal(datetime(2026, 1, 2, 3, 4, 5)) == "TIMESTAMP '2026-01-02 03:04:05'"  # noqa: DTZ001 - it has none
+    with pytest.raises(exc.CompileError, match="use a parameter"):
+        literal(datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=UTC))
+
+
 def test_a_day_comes_back_as_a_day() -> None:
     assert processed(Day(), None) == (None, None)
     back = Day().result_processor(DIALECT, None)

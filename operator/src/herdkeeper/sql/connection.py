@@ -49,7 +49,7 @@ from herdkeeper.sql.frames import (
     Value,
     timestamp_from_millis,
 )
-from herdkeeper.sql.statements import alters, commits_its_transaction
+from herdkeeper.sql.statements import alters
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
@@ -273,7 +273,7 @@ class Connection:
 
     def _execute(self, statement: Statement, parameters: Sequence[Value]) -> Executed:
         body = frames.execute_body(statement, parameters)
-        if statement.transaction_id and commits_its_transaction(statement.sql):
+        if statement.transaction_id and alters(statement.sql):
             self._end_queries(statement.transaction_id)
         try:
             reader = self._call(MessageType.EXECUTE_STATEMENT, body, MessageType.EXECUTE_STATEMENT_RESULT, _effect(statement))
@@ -519,7 +519,7 @@ def _encrypted(stream: socket.socket, address: Address, encryption: Encryption) 
 
 
 def _effect(statement: Statement) -> Effect:
-    return Effect.NONE if statement.transaction_id and not commits_its_transaction(statement.sql) else Effect.DURABLE
+    return Effect.NONE if statement.transaction_id and not alters(statement.sql) else Effect.DURABLE
 
 
 def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> SqlError:

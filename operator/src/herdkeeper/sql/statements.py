@@ -11,7 +11,9 @@ _PIECE = re.compile(
 """A string, a name or a comment that has no end goes to the end of the text. Comments as in Calcite's Parser.jj, which HerdDB uses."""
 _COMMENT = re.compile(r"(?:--|//).*|/\*.*\*/", re.DOTALL)
 _NO_PLACEHOLDERS = ("'", '"', "`", "--", "//", "/*")
-_BEGINNING = re.compile(r"(?:\s|\(|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
+_SPACE = r"(?:\s|\(|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/)*"
+_BEGINNING = re.compile(_SPACE + r"(?P<word>\w*)", re.DOTALL)
+_TRANSACTION = re.compile(rf"{_SPACE}(?:(?:EXEC|EXECUTE|CALL)\b{_SPACE})?(?:BEGIN|COMMIT|ROLLBACK)", re.DOTALL | re.IGNORECASE)
 _SEVERAL_ROWS = re.compile(r"\)\s*,\s*\(|\bSELECT\b", re.IGNORECASE)
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
@@ -64,9 +66,9 @@ def alters(statement: str) -> bool:
     return first_word(statement) == "ALTER"
 
 
-def commits_its_transaction(statement: str) -> bool:
-    """Whether it may commit the open transaction. An EXECUTE may be a commit itself, of which COMMIT TRANSACTION is another spelling."""
-    return alters(statement) or first_word(statement) in ("EXECUTE", "COMMIT")
+def is_about_a_transaction(statement: str) -> bool:
+    """Whether it begins or ends a transaction by SQL, of which a client would not know. EXECUTE COMMITTRANSACTION is HerdDB's form."""
+    return _TRANSACTION.match(statement) is not None
 
 
 def changes_rows(statement: str) -> bool:

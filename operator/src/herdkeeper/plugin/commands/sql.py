@@ -9,14 +9,11 @@ from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputErr
 from herdkeeper.plugin.commands.plan import read
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.shared.objects import Json
-from herdkeeper.sql.statements import all_statements, changes_rows, first_word, has_rows
+from herdkeeper.sql.statements import all_statements, changes_rows, first_word, has_rows, is_about_a_transaction
 
 if TYPE_CHECKING:
     from herdkeeper.plugin.database import Database
     from herdkeeper.sql.connection import Connection
-
-TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK")
-"""First words of statements about transactions."""
 
 
 def run(call: Call) -> Answer:
@@ -70,7 +67,7 @@ def executed(call: Call, connection: Connection, statement: str) -> Json:
     from herdkeeper.plugin.sql_table import as_json, csv_table, moment, text_table
     from herdkeeper.sql.errors import SqlError
 
-    if first_word(statement) in TRANSACTIONS:
+    if is_about_a_transaction(statement):
         # the server would open one, and none of the next statements would be in it
         raise SqlError(f"{first_word(statement)}: there are no transactions here, each statement is committed by itself")
 

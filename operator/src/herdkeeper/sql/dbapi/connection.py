@@ -277,12 +277,7 @@ class Connection:
             raise
 
     def still_open(self, transaction_id: int) -> None:
-        """Record the transaction that the server reports as open after a statement: ALTER TABLE commits its own. One that the statement has
-        begun ends: no further statement would be part of it.
-        """
-        if self._transaction is None and transaction_id:
-            self.repeated(lambda leader: leader.rollback(transaction_id))
-            raise errors.NotSupportedError("a statement can't begin a transaction: turn autocommit off, and use commit() and rollback()")
+        """Record the transaction that the server reports as open after a statement: ALTER TABLE commits its own."""
         if isinstance(self._transaction, Transaction) and transaction_id != self._transaction.id:
             self._transaction = None
 

@@ -15,7 +15,7 @@ from herdkeeper.sql.connection import BATCH_LISTS, FETCH_ROWS, Transaction
 from herdkeeper.sql.dbapi import errors
 from herdkeeper.sql.dbapi.types import Column, adapted, description
 from herdkeeper.sql.frames import Chunk, Executed, Value
-from herdkeeper.sql.statements import alters, changes_row_by_row, changes_rows, commits_its_transaction, has_rows, locks_rows, placeholders
+from herdkeeper.sql.statements import alters, changes_row_by_row, changes_rows, has_rows, is_about_a_transaction, locks_rows, placeholders
 
 if TYPE_CHECKING:
     from herdkeeper.sql.dbapi.connection import Connection
@@ -72,6 +72,7 @@ class Cursor:
             DatabaseError: the server's refusal, as one of its subclasses.
         """
         with self._new_statement():
+            _refuse_transaction(operation)
             values = adapted(parameters, placeholders(operation))
             if has_rows(operation):
                 self._open(operation, values)
@@ -87,8 +88,9 @@ class Cursor:
         one stay. Raises what `execute` raises, and NotSupportedError for a query, or for what may commit the transaction.
         """
         with self._new_statement():
-            if has_rows(operation) or commits_its_transaction(operation):
-                raise errors.NotSupportedError("executemany with a query, or an ALTER or EXECUTE: call execute for each list of parameters")
+            _refuse_transaction(operation)
+            if has_rows(operation) or alters(operation):
+                raise errors.NotSupportedError("executemany with a query, or an ALTER: call execute for each list of parameters")
             lists, expected = iter(seq_of_parameters), placeholders(operation)
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
@@ -192,7 +194,7 @@ class Cursor:
         if transaction is None:
             return self.connection.repeated(lambda leader: leader.run(operation, values, returns_key=returns_key))
         return self.connection.in_open_transaction(
-            transaction, lambda open_: open_.run(operation, values, returns_key=returns_key), may_commit=commits_its_transaction(operation)
+            transaction, lambda open_: open_.run(operation, values, returns_key=returns_key), may_commit=alters(operation)
         )
 
     def _change_many(self, operation: str, part: Sequence[Sequence[Value]]) -> list[int]:
@@ -219,3 +221,8 @@ class Cursor:
         self._require_open()
         if self.description is None:
             raise errors.ProgrammingError("there are no rows: execute a query first")
+
+
+def _refuse_transaction(operation: str) -> None:
+    if is_about_a_transaction(operation):
+        raise errors.NotSupportedError("a transaction by SQL: turn autocommit off, and call commit() or rollback() of the connection")

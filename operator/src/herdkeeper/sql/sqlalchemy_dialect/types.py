@@ -36,7 +36,9 @@ class Moment(types.DateTime):
 
         def process(value: datetime) -> str:
             at = value if value.tzinfo is None else value.astimezone(UTC)
-            return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}'"
+            if at.microsecond >= 1000:
+                raise exc.CompileError(f"{value}: HerdDB leaves out the milliseconds of a literal; use a parameter")
+            return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
         return process
 
