@@ -84,8 +84,9 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
-        """Run one change with many lists of values, in few messages. With autocommit, each list commits by itself: those before a refused
-        one stay. Raises what `execute` raises, and NotSupportedError for a query, or for what may commit the transaction.
+        """Run one change with many lists of values, in few messages. What the lists before a refused one have changed stays: it is
+        committed with autocommit, otherwise `rollback` undoes it. Raises what `execute` raises, and NotSupportedError for a query or an
+        ALTER.
         """
         with self._new_statement():
             _refuse_transaction(operation)
