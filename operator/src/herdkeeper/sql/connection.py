@@ -242,6 +242,8 @@ class Connection:
         try:
             yield transaction
             transaction.commit()
+        except OutcomeUnknown:
+            raise
         except BaseException:
             # The caller must see the first error. A failed rollback changes nothing: without a COMMIT nothing becomes visible, and the
             # leader ends abandoned transactions.
