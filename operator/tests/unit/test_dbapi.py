@@ -724,8 +724,6 @@ def test_a_value_is_sent_beside_the_statement(node: Node, value: Any, sent: byte
         ("herddb.model.TableDoesNotExistException: no such table", dbapi.ProgrammingError),
         ("herddb.model.RecordTooBigException", dbapi.DataError),
         ('x.Y: JDBC parameter 1 has a bad type: For input string: "of a foreign key"', dbapi.ProgrammingError),
-        ("herddb.model.StatementExecutionException: transaction 8589934598 not found on tablespace demo", dbapi.OperationalError),
-        ("herddb.model.StatementExecutionException: transaction 8589934598 does not exist on tablespace demo", dbapi.OperationalError),
         ("java.lang.IllegalStateException: whatever", dbapi.DatabaseError),
     ],
 )

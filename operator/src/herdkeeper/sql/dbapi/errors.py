@@ -67,10 +67,7 @@ _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
     (ProgrammingError, ("has a bad type",)),  # with the value, whose words don't count
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
     (DataError, ("RecordTooBigException", "too large for an int", "overflow")),
-    (
-        OperationalError,
-        ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "not found on tablespace", "does not exist on tablespace"),
-    ),
+    (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),
     (NotSupportedError, ("unsupported", "not supported", "not suppoer", "UnsupportedOperationException", "not impl")),
     (
         ProgrammingError,
