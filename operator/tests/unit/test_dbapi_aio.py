@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -185,6 +186,34 @@ def test_a_call_that_is_cancelled_while_another_task_closes_the_connection_ends_
     with played(held.script()) as node:
         asyncio.run(program(node))
         end_of_threads()
+
+
+def test_a_child_process_does_not_wait_for_the_thread_of_its_parent() -> None:
+    async def refused(connection: aio.Connection) -> int:
+        found = 0
+        for call in (connection.ping, connection.close):
+            try:
+                await asyncio.wait_for(call(), 20)
+            except dbapi.InterfaceError as error:
+                found += "connect anew after a fork" in str(error)
+        return found
+
+    async def connected(node: Node) -> aio.Connection:
+        connection: aio.Connection = await connect(node)
+        await connection.ping()
+        return connection
+
+    with played(leads) as node:
+        connection = asyncio.run(connected(node))
+        child = os.fork()
+        if not child:
+            found = 0
+            try:
+                found = asyncio.run(refused(connection))
+            finally:
+                os._exit(found)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+        asyncio.run(connection.close())
 
 
 def test_a_cancelled_connect_leaves_no_connection() -> None:

@@ -107,6 +107,7 @@ class Connection:
     async def close(self) -> None:
         """Roll back an open transaction, and close. Idempotent."""
         if not self._closed:
+            self.blocking.require_open()
             await asyncio.shield(asyncio.wrap_future(self._end()))
 
     async def in_thread(self, act: Callable[[], T]) -> T:
@@ -144,6 +145,7 @@ class Connection:
             )
         if self._closed:
             raise errors.InterfaceError("the connection is closed")
+        self.blocking.require_open()  # a forked child process does not have the thread
 
 
 class Cursor:

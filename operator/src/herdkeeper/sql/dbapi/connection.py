@@ -163,7 +163,7 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """Returns a new cursor. All share the connection's transaction."""
-        self._require_open()
+        self.require_open()
         return Cursor(self)
 
     def ping(self) -> None:
@@ -218,7 +218,7 @@ class Connection:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One thread uses the connection, and gets PEP 249's errors."""
-        self._require_open()
+        self.require_open()
         if not self._used.acquire(blocking=False):
             raise errors.InterfaceError("another thread is using this connection: use one connection per thread")
         try:
@@ -226,6 +226,13 @@ class Connection:
                 yield
         finally:
             self._used.release()
+
+    def require_open(self) -> None:
+        """Check that it is open, and that this process made it."""
+        if self._closed:
+            raise errors.InterfaceError("the connection is closed")
+        if self._process != os.getpid():
+            raise errors.InterfaceError("another process made this connection: connect anew after a fork")
 
     def transaction(self) -> Transaction | None:
         """Returns the transaction for a change, begun if necessary; None with autocommit. Within `alone`.
@@ -346,12 +353,6 @@ class Connection:
                 if may_be_durable and _ENDS_NOW in error.text:
                     raise sql.ConnectionLost(f"a COMMIT without an answer is still under way: {error}") from error
             self._abandoned.pop()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise errors.InterfaceError("the connection is closed")
-        if self._process != os.getpid():
-            raise errors.InterfaceError("another process made this connection: connect anew after a fork")
 
     @contextmanager
     def _between_transactions(self, setting: str) -> Iterator[None]:
