@@ -31,7 +31,7 @@ from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.time import text_of
 from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
 from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
-from herdkeeper.zookeeper.observe_security import observe_security
+from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Ensemble, server_of
 from herdkeeper.zookeeper.status import summarize_zookeeper
@@ -90,7 +90,8 @@ class Stack:
         self.cluster = with_metadata(self.declared, annotations={names.ROLL_AUTHORITIES_ANNOTATION: "now"}, resource_version="77")
 
     def ensemble(self) -> Ensemble:
-        given = observe_given_authorities(self.cluster, Objects(self.items), self, self.now)  # type: ignore[arg-type]
+        kept = kept_authorities(self.cluster, Objects(self.items))
+        given = observe_given_authorities(self.cluster, kept, self, self.now)  # type: ignore[arg-type]
         found = Ensemble(self.cluster, Objects(self.items), given=given)
         everybody = tuple(server_of(SECURE, number, Role.PARTICIPANT, closed=True) for number in range(3))
         return replace(
@@ -100,8 +101,8 @@ class Stack:
             membership=Membership(0x100000000, everybody),
             password=(self.secret(ObjectKey("demo", NAMED.reconfig_secret)) or {}).get(names.PASSWORD_KEY),
             fresh_password="fresh",
-            security=observe_security(self.cluster, found.objects, given),
-            rolls=observe_authority_rolls(found, self, self.now),  # type: ignore[arg-type]
+            security=observe_security(self.cluster, found.objects, kept, given),
+            rolls=observe_authority_rolls(found, kept, self, self.now),  # type: ignore[arg-type]
         )
 
     def do(self, action: Action) -> None:

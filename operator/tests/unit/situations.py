@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from herdkeeper.api import BookKeeperCluster, Tablespace
+from herdkeeper.api import BookKeeperCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
 from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.api.resource import Condition
@@ -21,6 +21,8 @@ from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
+from herdkeeper.zookeeper.state import EnsembleSecurity
 from herdkeeper_e2e.defaulting import stored
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -47,6 +49,11 @@ def with_spec(resource: Any, **changes: Any) -> Any:
 def readable(*tablespaces: Tablespace) -> tuple[Declared, ...]:
     """Tablespaces that can be read, as a database's are observed."""
     return tuple(Declared(each.sql_name, each, readable=True) for each in tablespaces)
+
+
+def security_of(cluster: ZooKeeperCluster, found: Objects) -> EnsembleSecurity:
+    """What is observed of an ensemble's certificates in these objects, while no authority is given."""
+    return observe_security(cluster, found, kept_authorities(cluster, found), {})
 
 
 def with_metadata(resource: Any, **changes: Any) -> Any:

@@ -31,7 +31,7 @@ from herdkeeper.tls.context import load_certificate, mutual_context
 from herdkeeper.tls.identity import Identity
 from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN
 from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
-from herdkeeper.zookeeper.observe_security import observe_security
+from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Ensemble
 
@@ -103,8 +103,9 @@ def planned(items: Mapping[tuple[str, str], Any]) -> Plan:
     """The first plan of an ensemble in a namespace with these Secrets."""
     held = {name: values_of_secret(document) for (_, name), document in items.items()}
     kubernetes = SimpleNamespace(recent_secret=lambda key: held.get(key.name), secret=lambda key: held.get(key.name))
-    given = observe_given_authorities(GIVEN, Objects(items), kubernetes, NOW)  # type: ignore[arg-type]
-    return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), given)))
+    kept = kept_authorities(GIVEN, Objects(items))
+    given = observe_given_authorities(GIVEN, kept, kubernetes, NOW)  # type: ignore[arg-type]
+    return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), kept, given)))
 
 
 # which ones can sign

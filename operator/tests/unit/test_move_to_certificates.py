@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from situations import live, member_claims, objects, pods, quickstart, with_spec, with_status
+from situations import live, member_claims, objects, pods, quickstart, security_of, with_spec, with_status
 
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, Security
@@ -27,7 +27,6 @@ from herdkeeper.shared.objects import Json, mounts
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.membership import next_change
-from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Encryption, Ensemble, server_of
 from herdkeeper.zookeeper.status import summarize_zookeeper
@@ -396,7 +395,7 @@ def test_an_ensemble_that_lost_its_authorities_is_not_taken_for_one_in_plain_tex
     secure, plain = (with_status(cluster, **known) for cluster in (SECURE, PLAIN))
     seen = saw(secure, *[REQUIRED] * 3, closed=3)
     seen = replace(seen, objects=objects(seen.objects.items, there))
-    seen = replace(seen, security=observe_security(secure, seen.objects))
+    seen = replace(seen, security=security_of(secure, seen.objects))
     assert summarize_zookeeper(seen).fields["authorityExpires"] == "2036-01-01T00:00:00Z"  # so that the API server refuses another mode
     wait = plan_zookeeper(seen).wait
     assert wait is not None
@@ -416,7 +415,7 @@ def test_bookies_of_a_closed_ensemble_do_not_open_because_its_mode_says_permissi
 
 def test_an_ensemble_in_plain_text_gets_its_authorities_first() -> None:
     seen = saw(PERMISSIVE, None, None, None)
-    plan = plan_zookeeper(replace(seen, security=observe_security(PERMISSIVE, seen.objects)))
+    plan = plan_zookeeper(replace(seen, security=security_of(PERMISSIVE, seen.objects)))
     assert [action.manifest["metadata"]["name"] for action in plan.actions if isinstance(action, Create)] == [
         NAMED.authority_secret,
         NAMED.quorum_authority_secret,
@@ -428,7 +427,7 @@ def test_an_authority_that_was_lost_is_not_made_anew() -> None:
     held = live((secret_of({"name": NAMED.members_secret}, {"tls.crt": "x"}),))
     seen = saw(PERMISSIVE, ACCEPTED, ACCEPTED, ACCEPTED)
     found = objects(dict(seen.objects.items), held)
-    plan = plan_zookeeper(replace(seen, objects=found, security=observe_security(PERMISSIVE, found)))
+    plan = plan_zookeeper(replace(seen, objects=found, security=security_of(PERMISSIVE, found)))
     assert (plan.actions, plan.wait and plan.wait.reason) == ((), Reason.INVALID_SECRET)
     assert plan.wait is not None
     assert "the Secret zk-zookeeper-quorum-authority of the authority is missing: restore it from a backup" in plan.wait.message

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from kubernetes.client import ApiException
-from situations import live, member_claims, objects, quickstart, ready, with_spec, with_status
+from situations import live, member_claims, objects, quickstart, ready, security_of, with_spec, with_status
 from urllib3.exceptions import HTTPError
 
 from herdkeeper.api.zookeeper_cluster import Security
@@ -31,7 +31,6 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames, ZooKeeperNames, operator_identity, secure_ensemble
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
-from herdkeeper.zookeeper.observe_security import observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Ensemble
 from herdkeeper.zookeeper.status import summarize_zookeeper
@@ -51,7 +50,7 @@ def secrets(*names_of: str, life: timedelta = timedelta(days=3650)) -> dict[tupl
 
 
 def saw(found: Objects, cluster: Any = SECURE) -> Ensemble:
-    security = observe_security(cluster, found) if cluster.has_certificates else None
+    security = security_of(cluster, found) if cluster.has_certificates else None
     return Ensemble(cluster, found, fresh_password="fresh", security=security)
 
 
@@ -81,7 +80,7 @@ def test_certificates_are_written_before_the_members_that_mount_them() -> None:
 
 
 def test_the_quorum_trusts_members_alone() -> None:
-    security = observe_security(SECURE, objects(secrets(*AUTHORITIES)))
+    security = security_of(SECURE, objects(secrets(*AUTHORITIES)))
     issued = {change.holder.secret: change.data for change in security.identities.changes}
     signers = {name: x509.load_pem_x509_certificate(data["ca.crt"].encode()).subject for name, data in issued.items()}
     assert signers[NAMED.clients_secret] == signers[NAMED.operator_secret] != signers[NAMED.members_secret]
@@ -89,9 +88,9 @@ def test_the_quorum_trusts_members_alone() -> None:
 
 def test_a_settled_ensemble_gets_no_new_certificate_and_is_looked_at_each_day() -> None:
     there = secrets(*AUTHORITIES)
-    security = observe_security(SECURE, objects(there))
+    security = security_of(SECURE, objects(there))
     there |= live(tuple(secret_of({"name": change.holder.secret}, change.data) for change in security.identities.changes))
-    again = observe_security(SECURE, objects(there))
+    again = security_of(SECURE, objects(there))
     assert again.identities.changes == ()
     assert again.read_at_start == security.read_at_start
     plan = with_identities(Plan(), SECURE, names.ZOOKEEPER_COMPONENT, again.identities)
@@ -100,14 +99,14 @@ def test_a_settled_ensemble_gets_no_new_certificate_and_is_looked_at_each_day() 
 
 def test_another_certificate_of_the_quorum_restarts_members_and_another_one_of_the_client_port_does_not() -> None:
     there = secrets(*AUTHORITIES)
-    due = observe_security(SECURE, objects(there)).identities
+    due = security_of(SECURE, objects(there)).identities
     issued = live(tuple(secret_of({"name": each.holder.secret}, each.data) for each in due.changes))
 
     def without(name: str) -> Any:
         kept = {key: value for key, value in issued.items() if key[1] != name}
-        return observe_security(SECURE, objects(there, kept)).read_at_start
+        return security_of(SECURE, objects(there, kept)).read_at_start
 
-    before = observe_security(SECURE, objects(there, issued)).read_at_start
+    before = security_of(SECURE, objects(there, issued)).read_at_start
     assert without(NAMED.clients_secret) == before
     assert without(NAMED.members_secret) != before
 

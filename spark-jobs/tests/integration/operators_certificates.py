@@ -19,7 +19,7 @@ from herdkeeper.certificates.issue import KeyPair, Validity, fresh_key, make_aut
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared.objects import Objects
-from herdkeeper.zookeeper.observe_security import observe_security
+from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
 
 OF_THE_OPERATOR: Mapping[str, KeyPair] = {}
 META = {"namespace": "demo", "uid": "a-uid"}
@@ -53,9 +53,10 @@ def intermediate_authority(name: str) -> KeyPair:
 
 def issued(*stacks: tuple[BookKeeperCluster, HerdDBCluster], given: Mapping[str, KeyPair] = OF_THE_OPERATOR) -> dict[str, dict[str, str]]:
     """The operator's Secrets of a new ensemble and of the clusters on it, by name. `given`: authorities by the Secret that keeps them."""
-    fresh = observe_security(ZOOKEEPER, Objects({}), given).fresh_authorities
+    fresh = observe_security(ZOOKEEPER, Objects({}), {}, given).fresh_authorities
     stored = {("Secret", name): secret_of({"name": name}, data) for name, data in fresh.items()}
-    members = observe_security(ZOOKEEPER, Objects(stored)).identities.changes
+    found = Objects(stored)
+    members = observe_security(ZOOKEEPER, found, kept_authorities(ZOOKEEPER, found), given).identities.changes
     authority = read_authority("zk", fresh[ZOOKEEPER.names.authority_secret])
     holders = [holder for log, database in stacks for holder in (*certificate_holders(log), certificate_holder(database))]
     others = due_changes(holders, {}, authority, fresh_key, Validity(datetime.now(UTC), timedelta(days=1)))

@@ -18,7 +18,7 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.build import build_authority
 from herdkeeper.zookeeper.issuers import issuers
-from herdkeeper.zookeeper.state import AuthorityRoll, Ensemble
+from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, GiveUp, Instead
 
 TAKEN_UP_WITHIN = timedelta(minutes=10)
 """By then a running pod has a changed Secret's files, and its process has read them; nothing tells that it has. The kubelet brings them
@@ -39,11 +39,11 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     """
     late = any(roll.authority.former is not None for roll in ensemble.rolls)
     # None begins before the other one's roll has ended, since the answer refuses it.
-    rolls = [replace(roll, successor=None) if late else roll for roll in ensemble.rolls]
+    rolls = [replace(roll, change=None) if late else roll for roll in ensemble.rolls]
     behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
     # One that begins goes first, whoever is behind with the other: the answer says that both begin.
-    beginning = [roll for roll in rolls if roll.successor is not None] if settled else []
+    beginning = [roll for roll in rolls if roll.change is not None] if settled else []
     going_on = beginning or (rolls if behind is None else ())
     steps = [(roll, _forward(roll, since) if roll in going_on else _back(roll, behind)) for roll in rolls]
     written = (_write(ensemble.cluster, roll, *step) for roll, step in steps if step is not None)
@@ -71,8 +71,8 @@ def _write(cluster: ZooKeeperCluster, roll: AuthorityRoll, authority: Authority,
 def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
     """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods take it up."""
     authority = roll.authority
-    if roll.successor is not None:
-        return _followed_by(roll.successor, authority)
+    if roll.change is not None:
+        return _followed_by(roll.change, authority)
     if not authority.is_rolling:
         return None
     if authority.everywhere_since is None:
@@ -86,12 +86,15 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
     return then, f"{_both(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
 
 
-def _followed_by(successor: KeyPair, authority: Authority) -> tuple[Authority, str]:
+def _followed_by(change: AuthorityChange, authority: Authority) -> tuple[Authority, str]:
     """Returns the first step of a roll. Nobody shows a certificate of one that follows, so another one may take its place in that step."""
-    if successor.certificate == authority.signing.certificate:
-        return replace(authority, following=None, everywhere_since=None), f"{_both(authority)} no more: its Secret has the one that signs"
-    begun = replace(authority, following=successor, everywhere_since=None)
-    return begun, f"{_both(begun)}: it is created, and every server must trust both"
+    match change:
+        case GiveUp():
+            given_up = replace(authority, following=None, everywhere_since=None)
+            return given_up, f"{_both(authority)} no more: its Secret has the one that signs"
+        case Begin(successor) | Instead(successor):
+            begun = replace(authority, following=successor, everywhere_since=None)
+            return begun, f"{_both(begun)}: it is created, and every server must trust both"
 
 
 def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
@@ -107,10 +110,10 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
     late = [roll for roll in rolls if roll.authority.former is not None]
-    if any(roll.successor is not None and roll.successor.certificate == roll.authority.signing.certificate for roll in rolls):
+    if any(isinstance(roll.change, GiveUp) for roll in rolls):
         return ()  # once that roll is given up
     staying = _staying(ensemble)
-    begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and roll.successor is not None)]
+    begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and isinstance(roll.change, Begin))]
     if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is no authority"
     elif late:
@@ -118,7 +121,7 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
         answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; request it again once that has ended"
     elif rolls and len(begin) == len(rolls):
         stays = f"; {staying}" if staying else ""
-        answer = f"done: {' and '.join(f'{name_of(_new(roll))} takes over' for roll in rolls)}{stays}"
+        answer = f"done: {' and '.join(f'{name_of(_signs_next(roll).certificate)} takes over' for roll in rolls)}{stays}"
     elif staying and not rolls:
         answer = f"refused: {staying}"
     else:
@@ -154,7 +157,7 @@ def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
 
 def _before(roll: AuthorityRoll) -> str:
     """Why one that is to follow does not yet."""
-    return f"{_both(replace(roll.authority, following=roll.successor))}: it begins once nothing else of the ensemble changes"
+    return f"{_both(replace(roll.authority, following=_signs_next(roll)))}: it begins once nothing else of the ensemble changes"
 
 
 def _step(authority: Authority) -> str:
@@ -185,10 +188,15 @@ def _both(authority: Authority) -> str:
     return f"{name_of(following.certificate)} follows {name_of(authority.signing.certificate)}"
 
 
-def _new(roll: AuthorityRoll) -> str:
-    """The certificate of the one that takes over."""
-    newest = roll.successor or roll.authority.following or roll.authority.signing
-    return newest.certificate
+def _signs_next(roll: AuthorityRoll) -> KeyPair:
+    """The one that takes over, or else the one that goes on to sign."""
+    match roll.change:
+        case Begin(successor) | Instead(successor):
+            return successor
+        case GiveUp():
+            return roll.authority.signing
+        case None:
+            return roll.authority.following or roll.authority.signing
 
 
 def _minutes() -> int:

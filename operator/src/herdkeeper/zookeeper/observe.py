@@ -24,7 +24,7 @@ from herdkeeper.shared.objects import Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
 from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
-from herdkeeper.zookeeper.observe_security import observe_security
+from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
 from herdkeeper.zookeeper.plaintext_users import plaintext_users
 from herdkeeper.zookeeper.state import NOT_READ, NUMBERS, Ensemble
 
@@ -52,9 +52,10 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
         machines=nodes_of_doubted(found.objects, map(named.pod, NUMBERS), reader),
     )
     if cluster.has_certificates:
-        given = observe_given_authorities(cluster, found.objects, reader.kubernetes, now := datetime.now(UTC))
-        seen = replace(seen, given=given, security=observe_security(cluster, found.objects, given))
-        seen = replace(seen, rolls=observe_authority_rolls(seen, reader.kubernetes, now))
+        kept, now = kept_authorities(cluster, found.objects), datetime.now(UTC)
+        given = observe_given_authorities(cluster, kept, reader.kubernetes, now)
+        seen = replace(seen, given=given, security=observe_security(cluster, found.objects, kept, given))
+        seen = replace(seen, rolls=observe_authority_rolls(seen, kept, reader.kubernetes, now))
     return replace(seen, plaintext_users=_plaintext_users(cluster, reader)) if seen.accepts_both else seen
 
 

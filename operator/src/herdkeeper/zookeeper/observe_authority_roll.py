@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import datetime
 
 from herdkeeper.certificates.authority import Authority, successor_of
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair, Validity, fresh_key
-from herdkeeper.clients.identities import readable_authority
 from herdkeeper.clients.kubernetes import SECRETS, KubernetesReader, values_of_secret
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -15,50 +14,46 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, under_way
 from herdkeeper.zookeeper.authority_roll import begins
 from herdkeeper.zookeeper.issuers import Issuer, issuers
-from herdkeeper.zookeeper.state import AuthorityRoll, Ensemble
+from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, GiveUp, Instead
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
 _PODS = (("v1", "Pod"),)
 
 
-def observe_authority_rolls(ensemble: Ensemble, kubernetes: KubernetesReader, now: datetime) -> tuple[AuthorityRoll, ...]:
-    """Returns the authorities. An unreadable one is left out: observe_security tells of it."""
+def observe_authority_rolls(
+    ensemble: Ensemble, kept: Mapping[str, Authority | Unknown], kubernetes: KubernetesReader, now: datetime
+) -> tuple[AuthorityRoll, ...]:
+    """Returns the authorities. `kept` as in kept_authorities. An unreadable one is left out: observe_security tells of it."""
     found: list[AuthorityRoll] = []
     around: OperatorsObjects | None = None
     for issuer in issuers(ensemble.cluster):
-        secret = issuer.secret
+        secret, authority = issuer.secret, kept.get(issuer.secret)
         document = ensemble.objects.get("Secret", secret)
-        authority = None if document is None else readable_authority(secret, values_of_secret(document))
         if document is None or authority is None or isinstance(authority, Unknown):
             continue
         version = str(document["metadata"].get("resourceVersion", ""))
-        if not authority.is_rolling:
-            successor = _successor(ensemble, issuer, authority, now)
-            if successor is not None:
-                found.append(AuthorityRoll(secret, version, authority, now, successor))
-            continue
-        around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
-        roll = under_way(AuthorityRoll(secret, version, authority, now), around)
-        found.append(replace(roll, successor=_instead(ensemble, issuer, authority)))
+        roll = AuthorityRoll(secret, version, authority, now, _change(ensemble, issuer, authority, now))
+        if authority.is_rolling:
+            around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
+            found.append(under_way(roll, around))
+        elif roll.change is not None:
+            found.append(roll)
     return tuple(found)
 
 
-def _successor(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> KeyPair | None:
-    """Returns who is to follow: what is given, unless it signs already; of the operator's own ones a new one, when it is time."""
+def _change(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> AuthorityChange | None:
+    """Returns what is to become of an authority. Once another one signs, nothing is changed until the roll has ended."""
     given = ensemble.given.get(issuer.secret)
-    if given is not None:
-        return None if isinstance(given, Unknown) or given.certificate == authority.signing.certificate else given
-    if issuer.given_secret is not None or not begins(ensemble.cluster, authority, now):
+    if authority.former is not None:
         return None
-    return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
-
-
-def _instead(ensemble: Ensemble, issuer: Issuer, authority: Authority) -> KeyPair | None:
-    """Returns what is given by now, if another one is to follow and does not sign yet."""
-    given = ensemble.given.get(issuer.secret)
-    if authority.following is None or not isinstance(given, KeyPair) or given.certificate == authority.following.certificate:
+    if isinstance(given, KeyPair):
+        signs, follows = (pair is not None and given.certificate == pair.certificate for pair in (authority.signing, authority.following))
+        if authority.following is None:
+            return None if signs else Begin(given)
+        return None if follows else GiveUp() if signs else Instead(given)
+    if authority.following is not None or issuer.given_secret is not None or not begins(ensemble.cluster, authority, now):
         return None
-    return given
+    return Begin(successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)))
 
 
 def _namespace(namespace: str, kubernetes: KubernetesReader) -> OperatorsObjects:

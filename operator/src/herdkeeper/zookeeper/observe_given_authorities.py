@@ -9,22 +9,20 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.certificates.authority import Authority
 from herdkeeper.certificates.given_authority import count_as_one, given_authority, is_namesake
 from herdkeeper.certificates.issue import KeyPair
-from herdkeeper.clients.identities import readable_authority
-from herdkeeper.clients.kubernetes import KubernetesReader, values_of_secret
+from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.issuers import Issuer, issuers
 
 
 def observe_given_authorities(
-    cluster: ZooKeeperCluster, objects: Objects, kubernetes: KubernetesReader, now: datetime
+    cluster: ZooKeeperCluster, kept: Mapping[str, Authority | Unknown], kubernetes: KubernetesReader, now: datetime
 ) -> Mapping[str, KeyPair | Unknown]:
-    """Returns each pair or, if it can't be an authority, why; by the operator's Secret that keeps it."""
+    """Returns each pair or, if it can't be an authority, why; by the operator's Secret that keeps it. `kept` as in kept_authorities."""
     clients, quorum = issuers(cluster)
-    present = {issuer.secret: _present(issuer, objects) for issuer in (clients, quorum)}
+    present = {secret: authority for secret, authority in kept.items() if isinstance(authority, Authority)}
     found = {
-        issuer.secret: _read(issuer, present[issuer.secret], cluster.metadata.namespace, kubernetes, now)
+        issuer.secret: _read(issuer, present.get(issuer.secret), cluster.metadata.namespace, kubernetes, now)
         for issuer in (clients, quorum)
         if issuer.given_secret is not None
     }
@@ -33,12 +31,6 @@ def observe_given_authorities(
         for issuer, other in ((clients, quorum), (quorum, clients))
         if issuer.given_secret is not None
     }
-
-
-def _present(issuer: Issuer, objects: Objects) -> Authority | None:
-    document = objects.get("Secret", issuer.secret)
-    authority = None if document is None else readable_authority(issuer.secret, values_of_secret(document))
-    return None if isinstance(authority, Unknown) else authority
 
 
 def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes: KubernetesReader, now: datetime) -> KeyPair | Unknown:
@@ -59,11 +51,9 @@ def _judged(issuer: Issuer, values: Mapping[str, str] | None, now: datetime) -> 
         return Unknown(f"the Secret {issuer.given_secret} of {issuer.field} {error}")
 
 
-def _apart(
-    issuer: Issuer, other: Issuer, found: Mapping[str, KeyPair | Unknown], present: Mapping[str, Authority | None]
-) -> KeyPair | Unknown:
+def _apart(issuer: Issuer, other: Issuer, found: Mapping[str, KeyPair | Unknown], present: Mapping[str, Authority]) -> KeyPair | Unknown:
     """Returns the pair, unless processes can't tell it from the authority that signs now, or its certificates from those of the other."""
-    pair, own, others, given = found[issuer.secret], present[issuer.secret], present[other.secret], found.get(other.secret)
+    pair, own, others, given = found[issuer.secret], present.get(issuer.secret), present.get(other.secret), found.get(other.secret)
     if isinstance(pair, Unknown):
         return pair
     if own is not None and is_namesake(pair, own.signing):

@@ -18,13 +18,17 @@ from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT
 from herdkeeper.zookeeper.issuers import Issuer, issuers
 from herdkeeper.zookeeper.state import EnsembleSecurity
 
-NOTHING_GIVEN: Mapping[str, KeyPair | Unknown] = {}
+
+def kept_authorities(cluster: ZooKeeperCluster, objects: Objects) -> Mapping[str, Authority | Unknown]:
+    """Returns the authority in each of the operator's Secrets that is there or, if it can't be read, why; by Secret."""
+    there = {issuer.secret: objects.get("Secret", issuer.secret) for issuer in issuers(cluster)}
+    return {name: readable_authority(name, values_of_secret(document)) for name, document in there.items() if document is not None}
 
 
 def observe_security(
-    cluster: ZooKeeperCluster, objects: Objects, given: Mapping[str, KeyPair | Unknown] = NOTHING_GIVEN
+    cluster: ZooKeeperCluster, objects: Objects, kept: Mapping[str, Authority | Unknown], given: Mapping[str, KeyPair | Unknown]
 ) -> EnsembleSecurity:
-    """Returns what the Secrets hold, and what is due. `given` as in observe_given_authorities."""
+    """Returns what the Secrets hold, and what is due. `kept` as in kept_authorities, `given` as in observe_given_authorities."""
     named, now = cluster.names, datetime.now(UTC)
     fresh: dict[str, Mapping[str, str]] = {}
     found: list[Authority] = []
@@ -33,8 +37,8 @@ def observe_security(
     held: dict[str, Mapping[str, str]] = {}
     for issuer in issuers(cluster):
         held |= held_by(issuer.holders, objects)
-        document = objects.get("Secret", issuer.secret)
-        if document is None:
+        authority = kept.get(issuer.secret)
+        if authority is None:
             founded = _founded(issuer, given.get(issuer.secret), now)
             if isinstance(founded, NotThereYet):
                 awaited = founded.why
@@ -43,7 +47,6 @@ def observe_security(
             else:
                 fresh[issuer.secret] = authority_data(founded)
             continue
-        authority = readable_authority(issuer.secret, values_of_secret(document))
         if isinstance(authority, Unknown):
             due.append(DueSecrets(obstacle=authority.why))
             continue

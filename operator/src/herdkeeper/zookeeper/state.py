@@ -105,8 +105,30 @@ class EnsembleSecurity:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """A roll to this authority is to begin."""
+
+    successor: KeyPair
+
+
+@dataclass(frozen=True)
+class Instead:
+    """In the first step of a roll: this one is to follow instead of the one that every server is about to trust."""
+
+    successor: KeyPair
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """In the first step of a roll: none is to follow."""
+
+
+AuthorityChange = Begin | Instead | GiveUp
+
+
+@dataclass(frozen=True)
 class AuthorityRoll:
-    """An authority that another one follows or, with a `successor`, is to follow, as in the Secret `secret` of this version at `now`.
+    """An authority that another one follows, or of which something is to `change`, as in the Secret `secret` of this version at `now`.
 
     `behind` is who has not taken up its present state, or None. `since` is since when nobody is behind: the time in the Secret, or when
     the last pod that is older became Ready; None if that is not noted yet.
@@ -116,7 +138,7 @@ class AuthorityRoll:
     resource_version: str
     authority: Authority
     now: datetime.datetime
-    successor: KeyPair | None = None
+    change: AuthorityChange | None = None
     behind: str | None = None
     since: datetime.datetime | None = None
 
