@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from rolled_stack import BOOKIE, BOOKKEEPER, MEMBERS, NAMED, SECURE, Stack
-from situations import with_spec
+from situations import member_claims, with_spec
 
 from herdkeeper.api.zookeeper_cluster import GivenAuthority, Security
 from herdkeeper.certificates.given_authority import given_authority
@@ -24,6 +24,7 @@ from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Va
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.identities import secret_of
+from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
@@ -223,6 +224,16 @@ def test_nothing_is_made_while_a_given_authority_is_missing(there: dict[tuple[st
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_SECRET
     assert "does not exist: create it, or leave the field out" in plan.wait.message
+
+
+def test_an_ensemble_that_lost_its_authority_tells_also_that_the_given_one_is_missing() -> None:
+    """Else the second is told only when the first is mended."""
+    plan = planned({**member_claims(*[names.FOUNDED] * 3), **named("company-quorum", intermediate("members 1"))})
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.INVALID_SECRET
+    assert f"the Secret {NAMED.authority_secret} of the authority is missing: restore it from a backup" in plan.wait.message
+    assert "the Secret company of spec.security.authority does not exist: create it, or leave the field out" in plan.wait.message
 
 
 def test_one_key_for_clients_and_members_is_refused_since_every_client_would_be_a_member() -> None:

@@ -85,33 +85,38 @@ def _before_certificates(ensemble: Ensemble) -> Plan | None:
             return None
         why = f"spec.security.mode is Insecure, but the ensemble has certificates (its Secret {there[0]} exists): set Permissive"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
-    if (obstructed := _obstructed(security)) is not None:
+    if (obstructed := _obstructed(ensemble, security)) is not None:
         return obstructed
     if not security.fresh_authorities:
         return None
-    if not ensemble.founding and (missing := _why_no_new_authority(ensemble, security)) is not None:
-        return Plan.waiting(Reason.INVALID_SECRET, missing, requeue.BLOCKED)
     made = (build_authority(ensemble.cluster, name, data) for name, data in security.fresh_authorities.items())
     return Plan(tuple(map(Create, made)), requeue_after_seconds=requeue.NEXT_STEP)
 
 
-def _obstructed(security: EnsembleSecurity) -> Plan | None:
-    """Returns the plan while a Secret is unusable, or one of the user's is not there yet. None if nothing is in the way."""
-    if security.identities.obstacle is not None:
+def _obstructed(ensemble: Ensemble, security: EnsembleSecurity) -> Plan | None:
+    """Returns the plan while an authority is lost, a Secret is unusable, or one of the user's is not there yet. None if nothing is in the
+    way.
+    """
+    lost = None if ensemble.founding else _why_no_new_authority(ensemble)
+    told = [why for why in (lost, security.identities.obstacle) if why is not None]
+    if told:
         # a certificate that a restarting member needs may be missing, so none is restarted
-        return Plan.waiting(Reason.INVALID_SECRET, security.identities.obstacle, requeue.BLOCKED)
+        return Plan.waiting(Reason.INVALID_SECRET, ". ".join((*told, *filter(None, (security.awaited,)))), requeue.BLOCKED)
     return None if security.awaited is None else Plan.waiting(Reason.WAITING_FOR_SECRET, security.awaited, requeue.PENDING)
 
 
-def _why_no_new_authority(ensemble: Ensemble, security: EnsembleSecurity) -> str | None:
-    """Returns why an existing ensemble gets no authority. None for one that has none yet, with no certificate of it."""
+def _why_no_new_authority(ensemble: Ensemble) -> str | None:
+    """Returns why an existing ensemble gets no authority in place of one that is missing. None for one that has none yet, with no
+    certificate of it.
+    """
     named, mode = ensemble.named, ensemble.cluster.spec.security.mode
     issued = {named.authority_secret: named.clients_secret, named.quorum_authority_secret: named.members_secret}
-    lost = [name for name in security.fresh_authorities if mode == "TLS" or ensemble.objects.get("Secret", issued[name]) is not None]
+    there = {name for name in (*issued, *issued.values()) if ensemble.objects.get("Secret", name) is not None}
+    lost = [name for name in issued if name not in there and (mode == "TLS" or issued[name] in there)]
     if not lost:
         return None
     missing = f"spec.security.mode is {mode}, but the Secret {lost[0]} of the authority is missing: restore it from a backup"
-    if any(ensemble.objects.get("Secret", name) is not None for name in issued.values()):
+    if there & set(issued.values()):
         return missing
     return f"{missing}. If the ensemble never had certificates, set Permissive to get them, or Insecure to stay without"
 
