@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,9 +18,9 @@ from real_members import IMAGE, Ports, home, start_member
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
-from herdkeeper.certificates.authority import found_authority, next_step, successor_of
+from herdkeeper.certificates.authority import found_authority, in_place_of, name_of, next_step, successor_of
 from herdkeeper.certificates.holders import Holder, due_changes
-from herdkeeper.certificates.issue import Subject, Validity, fresh_key
+from herdkeeper.certificates.issue import Subject, Validity, fresh_key, make_authority
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
@@ -78,12 +78,12 @@ class Members:
     def address(self) -> str:
         return ",".join(f"localhost:{port}" for port in self.secure)
 
-    def issue(self) -> None:
+    def issue(self, validity: Validity | None = None) -> None:
         """All get what is due to them."""
         hosts = self.named.served_hosts | {"localhost"}
         clients = (Holder("clients", Subject("zookeeper"), hosts), Holder("operator", Subject("operator")))
         for of, holders in (("clients", clients), ("members", (Holder("members", Subject("member"), hosts),))):
-            for change in due_changes(holders, self.held, self.authorities[of], fresh_key, self.validity):
+            for change in due_changes(holders, self.held, self.authorities[of], fresh_key, validity or self.validity):
                 self.held[change.holder.secret] = dict(change.data)
                 self.mounted[change.holder.secret].write(change.data)
 
@@ -91,11 +91,28 @@ class Members:
         """One member after the other starts anew with what is due, and the operator is served meanwhile."""
         self.issue()
         for number in NUMBERS:
-            self.processes[number].terminate()
-            self.processes[number].wait()
+            self.end(number)
             self.ensure(f"/without/{number}")
             self.start(number)
             self.wait_until_served()
+
+    def expire(self) -> None:
+        """As after their life: authorities of the same names and keys have ended, and all that they signed; running members keep theirs."""
+        validity = Validity(datetime.now(UTC) - timedelta(days=2), timedelta(days=1))
+        for of, authority in self.authorities.items():
+            pair = authority.signing
+            self.authorities[of] = replace(authority, signing=make_authority(name_of(pair.certificate), pair.key, validity))
+        self.held.clear()
+        self.issue(validity)
+
+    def end(self, number: int) -> None:
+        """A member's process ends."""
+        self.processes[number].terminate()
+        self.processes[number].wait()
+
+    def log(self, number: int) -> str:
+        """What a member has logged."""
+        return (self.folder / f"member-{number}.log").read_text(errors="replace")
 
     def start(self, number: int) -> None:
         """A member on its volume, with what the operator makes."""
@@ -159,9 +176,20 @@ class Members:
 
     def wait_until_served(self) -> None:
         def words() -> str:
-            return "\n".join((self.folder / f"member-{number}.log").read_text(errors="replace")[-1500:] for number in NUMBERS)
+            return "\n".join(self.log(number)[-1500:] for number in NUMBERS)
 
         wait_for("all members serve", lambda: all(map(self.serves, NUMBERS)) or Pending(words()), SERVED)
+
+    def wait_until_refused_by(self, numbers: Iterable[int]) -> None:
+        """Until each of them has refused another one anew: its certificate has ended, which ZooKeeper's log leaves out."""
+        line = "Exception reading or writing challenge"
+        before = {number: self.log(number).count(line) for number in numbers}
+
+        def refused() -> bool | Pending:
+            missing = [number for number, count in before.items() if self.log(number).count(line) == count]
+            return Pending(f"not yet by {missing}: {self.log(missing[0])[-1500:]}") if missing else True
+
+        wait_for("members refuse each other", refused, SERVED)
 
     def membership(self) -> Membership:
         """As it is committed. The member that was asked last may have left: another one is asked then."""
@@ -241,7 +269,7 @@ def test_other_authorities_take_over_in_three_steps_while_members_serve(members:
         members.roll()
     members.ensure("/after")
     for number in NUMBERS:
-        assert "the mounted certificates are not those" not in (members.folder / f"member-{number}.log").read_text(errors="replace")
+        assert "the mounted certificates are not those" not in members.log(number)
     members.mounted["operator"].write({**before, "ca.crt": members.held["operator"]["ca.crt"]})
     outdated = EnsembleSessions(lambda _: members.mounted["operator"].identity())
     try:
@@ -249,3 +277,30 @@ def test_other_authorities_take_over_in_three_steps_while_members_serve(members:
             outdated.at(members.address, OPERATOR).read(CONFIG_PATH)
     finally:
         outdated.stop()
+
+
+def test_members_whose_authorities_have_expired_serve_again_with_others_in_their_place(members: Members) -> None:
+    for number in NUMBERS:
+        members.start(number)
+    members.wait_until_served()
+    members.ensure("/before")
+    members.expire()
+    members.end(0)
+    members.start(0)
+    members.wait_until_refused_by((1, 2))
+    assert [members.serves(number) for number in NUMBERS] == [False, True, True], "the others serve by connections from before"
+    for number in (1, 2):
+        members.end(number)
+        members.start(number)
+    members.wait_until_refused_by(NUMBERS)
+    assert not any(map(members.serves, NUMBERS))
+    for of, authority in members.authorities.items():
+        members.authorities[of] = in_place_of(authority, successor_of(authority, "zk", fresh_key(), members.validity))
+    members.issue()
+    for number in NUMBERS:
+        members.end(number)
+        members.start(number)
+    members.wait_until_served()
+    kept = patiently(members.encrypted, members.address, lambda znodes: znodes.children("/"), OPERATOR)
+    assert kept is not None
+    assert "before" in kept

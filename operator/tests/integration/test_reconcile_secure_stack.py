@@ -19,7 +19,7 @@ from played_members import PlayedMembers
 from played_stack import PlayedStack
 from stage import Json, Stage, nothing_written
 
-from herdkeeper.certificates.authority import authority_data, read_authority, successor_of
+from herdkeeper.certificates.authority import authority_data, name_of, read_authority, successor_of
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key, make_authority
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.clients.kubernetes_writer import RefusedError
@@ -157,6 +157,25 @@ def test_an_authority_that_was_restored_amid_a_roll_is_rolled_to_its_end(stack: 
     assert rolled == replace(held, generation=held.generation + 1, signing=following)
     issuers = {certificate(stack.stage, issued).issuer.rfc4514_string() for issued in ISSUED - {"zk-zookeeper-quorum"}}
     assert issuers == {f"CN=zk clients {rolled.generation}"}
+
+
+def test_an_authority_that_has_expired_is_replaced_at_once_and_each_member_restarts_once(
+    stack: PlayedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
+    secret, day = "zk-zookeeper-authority", datetime.timedelta(days=1)
+    held = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
+    over = Validity(datetime.datetime.now(datetime.UTC) - 2 * day, day)
+    ended = make_authority(name_of(held.signing.certificate), held.signing.key, over)
+    stack.stage.patch("Secret", secret, {"data": secret_of({}, authority_data(replace(held, signing=ended)))["data"]})
+    stack.disrupted.clear()
+    stack.settle()
+    new = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
+    assert (new.generation, new.is_rolling) == (held.generation + 1, False)
+    issuers = {certificate(stack.stage, issued).issuer.rfc4514_string() for issued in ISSUED - {"zk-zookeeper-quorum"}}
+    assert issuers == {f"CN=zk clients {new.generation}"}
+    assert sorted(stack.disrupted) == [f"zk-zookeeper-{number}" for number in range(3)]
+    assert stack.stage.condition("ZooKeeperCluster", "zk", "Ready") == ("True", "Ready")
 
 
 def test_an_authority_in_a_secret_of_the_users_takes_over_and_stays(stack: PlayedStack, monkeypatch: pytest.MonkeyPatch) -> None:

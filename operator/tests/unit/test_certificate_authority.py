@@ -177,3 +177,17 @@ def test_members_trust_other_authorities_than_their_client_port_does() -> None:
     assert (lines["sslQuorum"], lines["portUnification"]) == ("true", "false")
     stores = {key: value for key, value in lines.items() if key.endswith("trustStore.location")}
     assert stores == {"ssl.trustStore.location": "/tls/clients/ca.crt", "ssl.quorum.trustStore.location": "/tls/members/ca.crt"}
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_an_authority_that_has_expired_signs_nothing_and_is_named(held: bool) -> None:
+    authority, holder = founded(YEAR / 2), Holder("a-secret", BOOKIE, frozenset(HOSTS))
+    (made,) = due_changes([holder], {}, authority, fresh_key, at(NOW))
+    later = NOW + YEAR / 2 + timedelta(hours=2)
+    due = due_secrets([holder], {holder.secret: made.data} if held else {}, authority, fresh_key, at(later))
+    assert (due.changes, due.next_seconds) == ((), None)
+    assert due.obstacle is not None
+    assert due.obstacle.startswith(
+        "the authority in the Secret zk expired at 2026-07-02T12:00:00Z, and servers refuse what it has signed: "
+    )
+    assert "the condition AuthoritiesRolled of the ZooKeeperCluster tells what takes its place" in due.obstacle

@@ -23,6 +23,8 @@ from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
 """Share of a certificate's lifetime."""
+TO_TAKE_OVER = timedelta(days=1)
+"""One that ends while it takes over would leave a stack whose servers refuse each other."""
 _GENERATION, _SIGNING, _FOLLOWING, _EVERYWHERE = "generation", "signing", "following", "everywhere-since"
 _LEAVING, _DISTRUSTED = "leaving.crt", "distrusted.crt"
 """Keys of the Secret; those of pairs without their ending."""
@@ -108,6 +110,11 @@ def next_step(authority: Authority) -> Authority:
     return Authority(authority.name, authority.generation + 1, authority.following, leaving=authority.signing.certificate)
 
 
+def in_place_of(expired: Authority, successor: KeyPair) -> Authority:
+    """Returns the last step at once, for an authority that has expired: nobody accepts what it signed, so there is nobody to trust both."""
+    return Authority(expired.name, expired.generation + 1, successor, distrusted=f"{expired.signing.certificate}{expired.former or ''}")
+
+
 def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
     """Returns why a holder's certificate is renewed, or None."""
     try:
@@ -129,8 +136,7 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
 
 def ends_with(held: str, authority: Authority) -> bool:
     """Returns whether a certificate ends with its authority, so that the authority can sign none that ends later."""
-    end: datetime = x509.load_pem_x509_certificate(held.encode()).not_valid_after_utc
-    return end >= expiry_of(authority)
+    return end_of(held) >= expiry_of(authority)
 
 
 def is_signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
@@ -154,8 +160,18 @@ def renewal_time(certificate: str) -> datetime:
 
 def expiry_of(authority: Authority) -> datetime:
     """Returns when the authority expires."""
-    expires: datetime = x509.load_pem_x509_certificate(authority.signing.certificate.encode()).not_valid_after_utc
-    return expires
+    return end_of(authority.signing.certificate)
+
+
+def end_of(certificate: str) -> datetime:
+    """Returns when a certificate (PEM) expires. Raises ValueError for an invalid one."""
+    end: datetime = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+    return end
+
+
+def ends_soon(successor: KeyPair, now: datetime) -> bool:
+    """Returns whether an authority ends before it could take over."""
+    return now >= end_of(successor.certificate) - TO_TAKE_OVER
 
 
 def authority_data(authority: Authority) -> dict[str, str]:

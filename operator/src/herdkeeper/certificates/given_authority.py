@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -11,15 +11,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from herdkeeper.certificates.authority import is_signed
+from herdkeeper.certificates.authority import TO_TAKE_OVER, is_signed
 from herdkeeper.certificates.issue import KeyPair, key_text, named_key
 from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
 from herdkeeper.shared.time import text_of
 
 _UNREADABLE = (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType)
 _CHECKED = (x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage)
-_TO_TAKE_OVER = timedelta(days=1)
-"""One that ends while it takes over would leave a stack whose servers refuse each other."""
 _SERVERS_AND_CLIENTS = {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
@@ -100,6 +98,6 @@ def _lacking(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
         yield "has no common name, which tells it from the next one: set one (cert-manager: commonName)"
     if critical := [each.oid.dotted_string for each in certificate.extensions if each.critical and type(each.value) not in _CHECKED]:
         yield f"has critical extensions that not all servers check ({', '.join(critical)}): make one without them"
-    if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _TO_TAKE_OVER:
+    if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - TO_TAKE_OVER:
         begin, end = text_of(certificate.not_valid_before_utc), text_of(certificate.not_valid_after_utc)
         yield f"is valid from {begin} to {end}, and must be valid now and for another day: renew it"

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
-from herdkeeper.certificates.authority import Authority, ends_with, is_signed, renewal_time, why_renew
+from herdkeeper.certificates.authority import Authority, ends_with, expiry_of, is_signed, renewal_time, why_renew
 from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
+from herdkeeper.shared.time import text_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,12 @@ NOTHING_DUE = DueSecrets()
 def due_secrets(
     holders: Sequence[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
 ) -> DueSecrets:
-    """Like `due_changes`, with the time of the next renewal."""
+    """Like `due_changes`, with the time of the next renewal. An authority that has expired signs nothing."""
+    if validity.now >= (end := expiry_of(authority)):
+        return DueSecrets(
+            obstacle=f"the authority in the Secret {authority.name} expired at {text_of(end)}, and servers refuse what it has signed: "
+            "the condition AuthoritiesRolled of the ZooKeeperCluster tells what takes its place, or what is missing"
+        )
     changes = due_changes(holders, held, authority, fresh_key, validity)
     written = {change.holder.secret: change.data for change in changes}
     certificates = [(written.get(holder.secret) or held[holder.secret])[names.CERTIFICATE_KEY] for holder in holders]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, name_of, next_step, renewal_time
+from herdkeeper.certificates.authority import Authority, authority_data, end_of, expiry_of, in_place_of, name_of, next_step, renewal_time
 from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
 from herdkeeper.planning.summary import Health
@@ -18,7 +18,7 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.build import build_authority
 from herdkeeper.zookeeper.issuers import issuers
-from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, GiveUp, Instead
+from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead
 
 TAKEN_UP_WITHIN = timedelta(minutes=10)
 """By then a running pod has a changed Secret's files, and its process has read them; nothing tells that it has. The kubelet brings them
@@ -43,7 +43,7 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
     # One that begins goes first, whoever is behind with the other: the answer says that both begin.
-    beginning = [roll for roll in rolls if roll.change is not None] if settled else []
+    beginning = [roll for roll in rolls if isinstance(roll.change, Begin | Instead | GiveUp)] if settled else []
     going_on = beginning or (rolls if behind is None else ())
     steps = [(roll, _forward(roll, since) if roll in going_on else _back(roll, behind)) for roll in rolls]
     written = (_write(ensemble.cluster, roll, *step) for roll, step in steps if step is not None)
@@ -71,10 +71,23 @@ def _write(cluster: ZooKeeperCluster, roll: AuthorityRoll, authority: Authority,
 def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
     """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods take it up."""
     authority = roll.authority
-    if roll.change is not None:
-        return _followed_by(roll.change, authority)
-    if not authority.is_rolling:
-        return None
+    match roll.change:
+        case Begin(successor) | Instead(successor):
+            # Nobody shows a certificate of one that follows, so another one may take its place in that step.
+            begun = replace(authority, following=successor, everywhere_since=None)
+            return begun, f"{_both(begun)}: it is created, and every server must trust both"
+        case GiveUp():
+            given_up = replace(authority, following=None, everywhere_since=None)
+            return given_up, f"{_both(authority)} no more: its Secret has the one that signs"
+        case Expired():
+            return None
+        case None:
+            return _next(roll, since) if authority.is_rolling else None
+
+
+def _next(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
+    """Returns the next state of a roll that is under way, as above."""
+    authority = roll.authority
     if authority.everywhere_since is None:
         noted = replace(authority, everywhere_since=roll.now)
         return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to load it"
@@ -86,15 +99,31 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
     return then, f"{_both(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
 
 
-def _followed_by(change: AuthorityChange, authority: Authority) -> tuple[Authority, str]:
-    """Returns the first step of a roll. Nobody shows a certificate of one that follows, so another one may take its place in that step."""
-    match change:
-        case GiveUp():
-            given_up = replace(authority, following=None, everywhere_since=None)
-            return given_up, f"{_both(authority)} no more: its Secret has the one that signs"
-        case Begin(successor) | Instead(successor):
-            begun = replace(authority, following=successor, everywhere_since=None)
-            return begun, f"{_both(begun)}: it is created, and every server must trust both"
+def replace_expired(ensemble: Ensemble) -> tuple[Action, ...]:
+    """Returns the writes that put others in the places of authorities that have expired, which nobody accepts any more. None while members
+    still serve.
+    """
+    if _serves_without(ensemble):
+        return ()
+    expired = [(roll, roll.change.successor) for roll in ensemble.rolls if isinstance(roll.change, Expired)]
+    return tuple(
+        _write(ensemble.cluster, roll, in_place_of(roll.authority, successor), _at_once(roll))
+        for roll, successor in expired
+        if successor is not None
+    )
+
+
+def _serves_without(ensemble: Ensemble) -> bool:
+    """Whether members of a quorum whose authority has expired serve by connections from before. The first one to restart would be refused,
+    whatever certificate it shows.
+    """
+    expired = {roll.secret for roll in ensemble.rolls if isinstance(roll.change, Expired)}
+    return len(ensemble.pods) > 1 and ensemble.named.quorum_authority_secret in expired and any(map(ensemble.serves, ensemble.pods))
+
+
+def follows_expired(ensemble: Ensemble) -> bool:
+    """Returns whether an authority has taken the place of one that had expired: other servers of the stack may wait for the members."""
+    return any(roll.authority.distrusted is not None and roll.now >= end_of(roll.authority.distrusted) for roll in ensemble.rolls)
 
 
 def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
@@ -144,9 +173,8 @@ def _staying(ensemble: Ensemble) -> str:
 
 def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
     """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed, or is to be followed, by another one."""
-    rolls = ensemble.rolls
     unusable = [given for given in ensemble.given.values() if isinstance(given, Unknown)]
-    told = [f"{_step(roll.authority)}; {_wait(rolls)}" if roll.authority.is_rolling else _before(roll) for roll in rolls]
+    told = [_told(ensemble, roll) for roll in ensemble.rolls]
     if unusable:
         awaited = all(isinstance(given, NotThereYet) for given in unusable)
         reason = Reason.WAITING_FOR_SECRET if awaited else Reason.INVALID_SECRET
@@ -155,9 +183,31 @@ def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
     return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
 
 
-def _before(roll: AuthorityRoll) -> str:
-    """Why one that is to follow does not yet."""
+def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
+    """What becomes of an authority, and what is waited for."""
+    if isinstance(roll.change, Expired):
+        if roll.change.successor is None:
+            return f"{_expired(roll)}, and nothing can take its place yet"
+        return f"{_at_once(roll)}{_once_none_serves(ensemble) if _serves_without(ensemble) else ''}"
+    if roll.authority.is_rolling:
+        return f"{_step(roll.authority)}; {_wait(ensemble.rolls)}"
     return f"{_both(replace(roll.authority, following=_signs_next(roll)))}: it begins once nothing else of the ensemble changes"
+
+
+def _expired(roll: AuthorityRoll) -> str:
+    return f"{name_of(roll.authority.signing.certificate)} expired at {text_of(expiry_of(roll.authority))}"
+
+
+def _at_once(roll: AuthorityRoll) -> str:
+    return f"{_expired(roll)}, and {name_of(_signs_next(roll).certificate)} takes its place"
+
+
+def _once_none_serves(ensemble: Ensemble) -> str:
+    pods = " ".join(map(ensemble.named.pod, ensemble.pods))
+    return (
+        " once no member serves: they serve by connections from before, and refuse one that restarts. To have it now, at the cost of "
+        f"some minutes without ZooKeeper, delete their pods (kubectl delete pod {pods})"
+    )
 
 
 def _step(authority: Authority) -> str:
@@ -195,6 +245,8 @@ def _signs_next(roll: AuthorityRoll) -> KeyPair:
             return successor
         case GiveUp():
             return roll.authority.signing
+        case Expired(successor):
+            return successor or roll.authority.signing
         case None:
             return roll.authority.following or roll.authority.signing
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
-from herdkeeper.certificates.authority import Authority, successor_of
+from herdkeeper.certificates.authority import Authority, end_of, ends_soon, expiry_of, name_of, successor_of
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.kubernetes import SECRETS, KubernetesReader, values_of_secret
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, under_way
 from herdkeeper.zookeeper.authority_roll import begins
 from herdkeeper.zookeeper.issuers import Issuer, issuers
-from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, GiveUp, Instead
+from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
 _PODS = (("v1", "Pod"),)
@@ -35,25 +37,42 @@ def observe_authority_rolls(
         roll = AuthorityRoll(secret, version, authority, now, _change(ensemble, issuer, authority, now))
         if authority.is_rolling:
             around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
-            found.append(under_way(roll, around))
+            found.append(_held(under_way(roll, around), issuer))
         elif roll.change is not None:
             found.append(roll)
     return tuple(found)
 
 
 def _change(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> AuthorityChange | None:
-    """Returns what is to become of an authority. Once another one signs, nothing is changed until the roll has ended."""
-    given = ensemble.given.get(issuer.secret)
-    if authority.former is not None:
+    """Returns what is to become of an authority."""
+    signing, following, wanted = authority.signing, authority.following, _wanted(ensemble, issuer, authority, now)
+    if now >= expiry_of(authority):
+        return Expired(wanted or (None if following is None or ends_soon(following, now) else following))
+    if wanted is None or authority.former is not None:  # where another one signs already, it waits until that roll has ended
         return None
-    if isinstance(given, KeyPair):
-        signs, follows = (pair is not None and given.certificate == pair.certificate for pair in (authority.signing, authority.following))
-        if authority.following is None:
-            return None if signs else Begin(given)
-        return None if follows else GiveUp() if signs else Instead(given)
-    if authority.following is not None or issuer.given_secret is not None or not begins(ensemble.cluster, authority, now):
+    if following is None:
+        return None if wanted.certificate == signing.certificate else Begin(wanted)
+    if wanted.certificate == following.certificate:
         return None
-    return Begin(successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)))
+    return GiveUp() if wanted.certificate == signing.certificate else Instead(wanted)
+
+
+def _wanted(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> KeyPair | None:
+    """Returns the one that the user's Secret has; where the operator makes them, a new one when it is time for it."""
+    if issuer.given_secret is not None:
+        given = ensemble.given.get(issuer.secret)
+        return given if isinstance(given, KeyPair) else None
+    due = begins(ensemble.cluster, authority, now) if authority.following is None else ends_soon(authority.following, now)
+    return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)) if due else None
+
+
+def _held(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
+    """Returns the roll that does not go on to an authority that ends too soon."""
+    following = roll.authority.following
+    if following is None or roll.change is not None or not ends_soon(following, roll.now):
+        return roll
+    end = text_of(end_of(following.certificate))
+    return replace(roll, behind=f"{name_of(following.certificate)} expires at {end}: put another one into the Secret {issuer.given_secret}")
 
 
 def _namespace(namespace: str, kubernetes: KubernetesReader) -> OperatorsObjects:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority
+from herdkeeper.certificates.authority import Authority, expiry_of
 from herdkeeper.certificates.given_authority import count_as_one, given_authority, is_namesake
 from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.clients.kubernetes import KubernetesReader
@@ -27,7 +27,7 @@ def observe_given_authorities(
         if issuer.given_secret is not None
     }
     return {
-        issuer.secret: _apart(issuer, other, found, present)
+        issuer.secret: _apart(issuer, other, found, present, now)
         for issuer, other in ((clients, quorum), (quorum, clients))
         if issuer.given_secret is not None
     }
@@ -51,12 +51,14 @@ def _judged(issuer: Issuer, values: Mapping[str, str] | None, now: datetime) -> 
         return Unknown(f"the Secret {issuer.given_secret} of {issuer.field} {error}")
 
 
-def _apart(issuer: Issuer, other: Issuer, found: Mapping[str, KeyPair | Unknown], present: Mapping[str, Authority]) -> KeyPair | Unknown:
+def _apart(
+    issuer: Issuer, other: Issuer, found: Mapping[str, KeyPair | Unknown], present: Mapping[str, Authority], now: datetime
+) -> KeyPair | Unknown:
     """Returns the pair, unless processes can't tell it from the authority that signs now, or its certificates from those of the other."""
     pair, own, others, given = found[issuer.secret], present.get(issuer.secret), present.get(other.secret), found.get(other.secret)
     if isinstance(pair, Unknown):
         return pair
-    if own is not None and is_namesake(pair, own.signing):
+    if own is not None and now < expiry_of(own) and is_namesake(pair, own.signing):
         return Unknown(
             f"the Secret {issuer.given_secret} of {issuer.field} has another key, or identifier of it, under the subject of the authority "
             "that signs now, and ZooKeeper can't trust both: give it another common name (cert-manager: a second Certificate, with "

@@ -17,7 +17,7 @@ from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.authority_roll import roll_authorities
+from herdkeeper.zookeeper.authority_roll import follows_expired, replace_expired, roll_authorities
 from herdkeeper.zookeeper.build import build_authority, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
 from herdkeeper.zookeeper.membership import next_change, why_not_in_step
 from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity
@@ -74,8 +74,8 @@ def _certificates_settled(ensemble: Ensemble) -> bool:
 
 
 def _before_certificates(ensemble: Ensemble) -> Plan | None:
-    """Returns the plan before an ensemble's certificates: create its authorities, once. They are kept with the volumes, and their existence
-    shows how the ensemble was founded. A resource that was deleted and created again finds them.
+    """Returns the plan before an ensemble's certificates: create its authorities, once, and replace those that have expired. They are kept
+    with the volumes, and their existence shows how the ensemble was founded. A resource that was deleted and created again finds them.
     """
     named, security = ensemble.named, ensemble.security
     if security is None:
@@ -85,6 +85,8 @@ def _before_certificates(ensemble: Ensemble) -> Plan | None:
             return None
         why = f"spec.security.mode is Insecure, but the ensemble has certificates (its Secret {there[0]} exists): set Permissive"
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
+    if replaced := replace_expired(ensemble):
+        return Plan(replaced, requeue_after_seconds=requeue.NEXT_STEP)
     if (obstructed := _obstructed(ensemble, security)) is not None:
         return obstructed
     if not security.fresh_authorities:
@@ -129,7 +131,8 @@ def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wa
     hanging = unreachable(objects, members, ensemble.machines)
     serving = frozenset(named.pod(number) for number, mode in ensemble.modes.items() if not isinstance(mode, Unknown))
     on_the_way = moving(objects, dict.fromkeys(members, named.stateful_set), hanging)
-    gate = Gate(why_not_in_step(ensemble, voters) or ensemble.disruption, hanging, serving, on_the_way)
+    others = None if follows_expired(ensemble) else ensemble.disruption
+    gate = Gate(why_not_in_step(ensemble, voters) or others, hanging, serving, on_the_way)
     return restart(stateful_set, objects, members, gate)
 
 

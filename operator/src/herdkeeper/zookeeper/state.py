@@ -123,15 +123,22 @@ class GiveUp:
     """In the first step of a roll: none is to follow."""
 
 
-AuthorityChange = Begin | Instead | GiveUp
+@dataclass(frozen=True)
+class Expired:
+    """The one that signs has expired, in whatever step. Its successor takes its place at once; None: there is none yet."""
+
+    successor: KeyPair | None
+
+
+AuthorityChange = Begin | Instead | GiveUp | Expired
 
 
 @dataclass(frozen=True)
 class AuthorityRoll:
     """An authority that another one follows, or of which something is to `change`, as in the Secret `secret` of this version at `now`.
 
-    `behind` is who has not taken up its present state, or None. `since` is since when nobody is behind: the time in the Secret, or when
-    the last pod that is older became Ready; None if that is not noted yet.
+    `behind` is who has not taken up its present state, or what else is in the way of the next one; None: nothing. `since` is since when
+    nobody is behind: the time in the Secret, or when the last pod that is older became Ready; None if that is not noted yet.
     """
 
     secret: str
