@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from plain_placing import place
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
@@ -501,14 +501,16 @@ def log_batch(log: Log) -> pa.RecordBatch:
     return decoded
 
 
-def log_frame(spark: SparkSession, log: Log) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_batches([log_batch(log)], schema=LOG_SCHEMA)).repartition(2)
+def task_log(spark: SparkSession, log: Log) -> TaskLog:
+    """A log whose tasks get its entries as Spark's rows."""
+    rows = spark.createDataFrame(pa.Table.from_batches([log_batch(log)], schema=LOG_SCHEMA)).repartition(2)
+    return TaskLog(rows, lambda batches, _: iter(batches))
 
 
 def folded_by_spark(spark: SparkSession, log: Log, blocks: Blocks) -> Tables:
-    frame = log_frame(spark, log)
-    timeline = log_timeline(frame)
-    rows = last_changes(place_changes(replace(TaskLog.of_rows(frame), blocks=blocks), timeline), 2).collect()
+    decoded = replace(task_log(spark, log), blocks=blocks)
+    timeline = log_timeline(decoded)
+    rows = last_changes(place_changes(decoded, timeline), 2).collect()
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for row in rows:
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
@@ -528,7 +530,7 @@ def test_an_outline_serves_each_part_of_its_log(spark: SparkSession) -> None:
     log = in_one_ledger(
         create("t", "u"), entry(LogEntryType.BEGIN, 1), insert("t", b"k", b"v", 1), entry(LogEntryType.COMMIT, 1), create("later", "w")
     )
-    decoded = TaskLog.of_rows(log_frame(spark, log))
+    decoded = task_log(spark, log)
     outline = log_outline(decoded)
     assert outline.extent == log_extent(decoded)
     assert outline.extent.entries == len(log)
@@ -559,17 +561,17 @@ def test_the_highest_key_of_a_table_with_auto_increment_outlives_its_row(spark: 
     definition = entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(table("t", "u", auto_increment=True)))
     keys = [number.to_bytes(8, "big", signed=True) for number in (-1, 5, 300)]
     log = in_one_ledger(definition, *(insert("t", key, b"v") for key in keys), entry(LogEntryType.DELETE, 0, "t", keys[2]))
-    frame = log_frame(spark, log)
-    timeline = log_timeline(frame)
-    assert highest_auto_increments(place_changes(frame, timeline), timeline) == {"u": 300}
+    decoded = task_log(spark, log)
+    timeline = log_timeline(decoded)
+    assert highest_auto_increments(place_changes(decoded, timeline), timeline) == {"u": 300}
 
 
 def test_a_text_that_is_declared_auto_increment_is_no_highest_key(spark: SparkSession) -> None:
     text = table("t", "u", auto_increment=True, columns=(Column("k", ColumnType.STRING, 0), *COLUMNS[1:]))
     log = in_one_ledger(entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(text)), insert("t", b"zzzz", b"v"))
-    frame = log_frame(spark, log)
-    timeline = log_timeline(frame)
-    assert highest_auto_increments(place_changes(frame, timeline), timeline, {"u": 2_054_847_098}) == {}
+    decoded = task_log(spark, log)
+    timeline = log_timeline(decoded)
+    assert highest_auto_increments(place_changes(decoded, timeline), timeline, {"u": 2_054_847_098}) == {}
 
 
 def test_an_lsn_is_parsed_and_printed_alike() -> None:

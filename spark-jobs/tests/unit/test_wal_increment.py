@@ -20,10 +20,10 @@ from test_wal_fold import (
     folded,
     in_one_ledger,
     insert,
-    log_frame,
     logs,
     replay_of,
     table,
+    task_log,
     timeline_of,
 )
 
@@ -201,14 +201,14 @@ def test_a_log_that_does_not_follow_on_the_checkpoint_is_inconsistent() -> None:
 @given(log=logs())
 def test_spark_goes_on_to_the_same_tables(spark: SparkSession, log: Log) -> None:
     start = starting_point(log[: len(log) // 2])
-    timeline = log_timeline(log_frame(spark, [(lsn, item) for lsn, item in log if lsn >= start.restart]), start)
+    timeline = log_timeline(task_log(spark, [(lsn, item) for lsn, item in log if lsn >= start.restart]), start)
     assert timeline == timeline_of([(lsn, item) for lsn, item in log if lsn >= start.restart], start)
     before = folded(log[: len(log) // 2])
     known = [(number, key, value) for number, rows in enumerate(before.values()) for key, value in rows.items()]
     positions = pa.array([position for position, _, _ in known], pa.int32())
     keys, values = pa.array([key for _, key, _ in known], pa.binary()), pa.array([value for *_, value in known], pa.binary())
     base = spark.createDataFrame(pa.table({"base_table": positions, "row_key": keys, "row_value": values}))
-    placed = with_base(place_changes(log_frame(spark, log), timeline), BaseChanges(base, list(before), start.at), timeline)
+    placed = with_base(place_changes(task_log(spark, log), timeline), BaseChanges(base, list(before), start.at), timeline)
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for row in last_changes(placed, 2).collect():
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
@@ -223,7 +223,7 @@ def test_a_base_may_have_many_hundred_tables(spark: SparkSession) -> None:
     numbers = pa.array(range(1_000), pa.int32())
     base = spark.createDataFrame(pa.table({"base_table": numbers, "row_key": [b"k"] * 1_000, "row_value": [b"old"] * 1_000}))
     changes = BaseChanges(base, [f"u{number}" for number in range(1_000)], start.at)
-    rows = last_changes(with_base(place_changes(log_frame(spark, later), timeline), changes, timeline), 2).collect()
+    rows = last_changes(with_base(place_changes(task_log(spark, later), timeline), changes, timeline), 2).collect()
     found = {timeline.tables[row["table_index"]].name: bytes(row["row_value"]) for row in rows}
     assert found == {f"t{number}": b"old" if number > 1 else b"v" for number in range(1, 1_000)}
 
@@ -238,9 +238,9 @@ def test_the_highest_key_outlives_a_truncate_of_its_table_on_a_base_and_in_the_l
     emptied_later = [*on, (Lsn(2, 1), entry(LogEntryType.TRUNCATE, 0, "t")), (Lsn(2, 2), insert("t", keys[0], b"v"))]
     found = []
     for log in (on, emptied, emptied_later):
-        frame = log_frame(spark, log)
-        timeline = log_timeline(frame, start)
-        found.append([highest_auto_increments(place_changes(frame, timeline), timeline, {"u": known}) for known in (7, 1000)])
+        decoded = task_log(spark, log)
+        timeline = log_timeline(decoded, start)
+        found.append([highest_auto_increments(place_changes(decoded, timeline), timeline, {"u": known}) for known in (7, 1000)])
     assert found == [[{"u": 300}, {"u": 1000}], [{"u": 7}, {"u": 1000}], [{"u": 300}, {"u": 1000}]]
 
 
@@ -276,13 +276,13 @@ def test_the_highest_key_outlives_a_base_made_while_auto_increment_was_off(
     spark: SparkSession, before: list[LogEntry], later: list[LogEntry]
 ) -> None:
     log = in_one_ledger(*before)
-    frame = log_frame(spark, log)
-    timeline = log_timeline(frame)
-    placed = place_changes(frame, timeline)
+    decoded = task_log(spark, log)
+    timeline = log_timeline(decoded)
+    placed = place_changes(decoded, timeline)
     rows = [(row["table_index"], bytes(row["row_key"]), bytes(row["row_value"])) for row in last_changes(placed, 1).collect()]
     base = BaseChanges(spark.createDataFrame(rows, ROW_COLUMNS), ["u"], log[-1][0])
     known = highest_auto_increments(placed, timeline)
-    going_on = log_frame(spark, [(Lsn(2, number), item) for number, item in enumerate(later)])
+    going_on = task_log(spark, [(Lsn(2, number), item) for number, item in enumerate(later)])
     then = log_timeline(going_on, StartingPoint(log[-1][0], timeline.state))
     assert highest_auto_increments(with_base(place_changes(going_on, then), base, then), then, known) == {"u": 1000}
 

@@ -68,7 +68,7 @@ from herdkeeper_jobs.manifests.manifest import (
 )
 from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, file_size
 from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
-from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
+from herdkeeper_jobs.wal.cut import cut_at_time
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import fold_partitions, highest_auto_increments, last_changes, place_changes
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -384,8 +384,8 @@ def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
     """Cuts off what whole archived segments hold outside of the needed range."""
     if not origin.archived:
         return read
-    entries = up_to(read, read_to)
-    return entries if origin.start is None else since(entries, origin.start.restart)
+    entries = read.up_to(read_to)
+    return entries if origin.start is None else entries.since(origin.start.restart)
 
 
 def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> _Folded:
@@ -405,7 +405,7 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         if cut.lsn > target.read_to:
             raise InvariantViolated(f"the checkpoint is to be at {cut.lsn}, but the log was read up to {target.read_to} only")
         reads_beyond = cut.lsn != target.read_to
-        prefix = up_to(entries, cut.lsn) if reads_beyond else entries
+        prefix = entries.up_to(cut.lsn) if reads_beyond else entries
         timeline = log_timeline(prefix, origin.start, outline)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)

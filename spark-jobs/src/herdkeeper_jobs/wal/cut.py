@@ -11,14 +11,11 @@ All entries count, NOOPs too. A leader stamps a NOOP every ten idle seconds, whi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import Column, functions
 
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.task_log import TaskLog
-
-Log = TypeVar("Log", DataFrame, TaskLog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +33,12 @@ class TimeCut:
     last_millis: int | None
 
 
-def cut_at_time(log: DataFrame | TaskLog, millis: int) -> TimeCut:
-    """Cuts a decoded log (columns `decode.LOG_COLUMNS`) at a time, in milliseconds since the epoch."""
-    log = log.rows("ledger_id", "entry_id", "timestamp") if isinstance(log, TaskLog) else log
+def cut_at_time(log: TaskLog, millis: int) -> TimeCut:
+    """Cuts a log at a time, in milliseconds since the epoch."""
+    entries = log.rows("ledger_id", "entry_id", "timestamp")
     position = functions.struct("ledger_id", "entry_id")
     is_later = functions.col("timestamp") > millis
-    found = log.agg(
+    found = entries.agg(
         functions.min(functions.when(is_later, position)).alias("later"),
         functions.min_by("timestamp", position).alias("first"),
         functions.max_by("timestamp", position).alias("last"),
@@ -50,24 +47,12 @@ def cut_at_time(log: DataFrame | TaskLog, millis: int) -> TimeCut:
     if found["later"] is None:
         return TimeCut(None, None, 0, found["first"], found["last"])
     later = Lsn(*found["later"])
-    row = log.agg(
+    row = entries.agg(
         functions.max(functions.when(_is_before(later), position)).alias("before"),
         functions.count(functions.when(~_is_before(later) & ~is_later, True)).alias("left_out"),
     ).first()
     assert row is not None
     return TimeCut(None if row["before"] is None else Lsn(*row["before"]), later, row["left_out"], found["first"], found["last"])
-
-
-def up_to(log: Log, lsn: Lsn) -> Log:
-    """The entries of a decoded log up to an LSN."""
-    if isinstance(log, TaskLog):
-        return log.up_to(lsn)
-    return log.where(_is_before(Lsn(lsn.ledger_id, lsn.entry_id + 1)))
-
-
-def since(log: Log, lsn: Lsn) -> Log:
-    """The entries of a decoded log from an LSN on."""
-    return log.since(lsn) if isinstance(log, TaskLog) else log.where(~_is_before(lsn))
 
 
 def _is_before(lsn: Lsn) -> Column:

@@ -21,7 +21,7 @@ from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.last_writer import LAST_COLUMNS, SENT_COLUMNS, from_blocks, to_blocks
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.task_log import TaskLog, Work, as_task_log
+from herdkeeper_jobs.wal.task_log import TaskLog, Work
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _MAX_KEY_COLUMNS = "table_index int, highest binary"
@@ -73,10 +73,9 @@ class PlacedChanges:
         return placed.unionByName(base.rows.mapInArrow(place_base, columns))
 
 
-def place_changes(log: DataFrame | TaskLog, timeline: Timeline) -> PlacedChanges:
+def place_changes(log: TaskLog, timeline: Timeline) -> PlacedChanges:
     """Returns the row changes that are part of the final state, each with its table's index in the timeline and its LSN of application."""
-    task_log = as_task_log(log)
-    return PlacedChanges(task_log, task_log.tasks.sparkSession.sparkContext.broadcast(BatchPlacing(timeline)))
+    return PlacedChanges(log, log.tasks.sparkSession.sparkContext.broadcast(BatchPlacing(timeline)))
 
 
 def with_base(placed: PlacedChanges, base: BaseChanges, timeline: Timeline) -> PlacedChanges:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 
 from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.spans import BOUNDARY_NAMES, BOUNDARY_SCHEMA, Control, ControlEntry
-from herdkeeper_jobs.wal.task_log import Entries, TaskLog, as_task_log
+from herdkeeper_jobs.wal.task_log import Entries, TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline, walk
 
 _EXTENT_NAMES = ("entries", "ledger_id", "entry_id", "timestamp", "latest")
@@ -52,9 +52,9 @@ class LogOutline:
     control: Control
 
 
-def log_outline(log: DataFrame | TaskLog) -> LogOutline:
-    """Scans a decoded log (columns `decode.LOG_COLUMNS`) once."""
-    found = as_task_log(log).of_each_input(_outline, _OUTLINE_COLUMNS).collect()
+def log_outline(log: TaskLog) -> LogOutline:
+    """Scans a log once."""
+    found = log.of_each_input(_outline, _OUTLINE_COLUMNS).collect()
     blocks = pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found if row["block"] is not None], pa.binary())})
     boundaries = [BOUNDARY_SCHEMA.empty_table()]
     definitions: list[ControlEntry] = []
@@ -68,9 +68,9 @@ def log_outline(log: DataFrame | TaskLog) -> LogOutline:
     return LogOutline(_extent_of([row for row in found if row["block"] is None]), Control(one, tuple(sorted(definitions))))
 
 
-def log_extent(log: DataFrame | TaskLog) -> LogExtent:
-    """Counts the entries of a decoded log, and finds the last entry's time and the latest time."""
-    return _extent_of(as_task_log(log).in_tasks(_extents, _EXTENT_COLUMNS, ("ledger_id", "entry_id", "timestamp")).collect())
+def log_extent(log: TaskLog) -> LogExtent:
+    """Counts the entries of a log, and finds the last entry's time and the latest time."""
+    return _extent_of(log.in_tasks(_extents, _EXTENT_COLUMNS, ("ledger_id", "entry_id", "timestamp")).collect())
 
 
 def _extent_of(parts: Sequence[Row]) -> LogExtent:
@@ -123,12 +123,11 @@ def _entries_of(batch: pa.RecordBatch) -> Iterator[ControlEntry]:
     return map(ControlEntry, map(Lsn, ledgers, entries), map(_KINDS.__getitem__, kinds), *rest)
 
 
-def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None, outline: LogOutline | None = None) -> Timeline:
-    """Returns the timeline of a decoded log (columns `decode.LOG_COLUMNS`), continuing from `start`, or from nothing.
+def log_timeline(log: TaskLog, start: StartingPoint | None = None, outline: LogOutline | None = None) -> Timeline:
+    """Returns the timeline of a log, continuing from `start`, or from nothing.
 
     `outline`: of this log, or of one that contains it; None: it is made. Raises as `timeline.walk`.
     """
-    task_log = as_task_log(log)
-    control = (log_outline(task_log) if outline is None else outline).control
-    definitions = tuple(entry for entry in control.definitions if task_log.has(entry.lsn))
-    return walk(Control(task_log.part(control.boundaries), definitions), start)
+    control = (log_outline(log) if outline is None else outline).control
+    definitions = tuple(entry for entry in control.definitions if log.has(entry.lsn))
+    return walk(Control(log.part(control.boundaries), definitions), start)

@@ -18,6 +18,8 @@ from herdkeeper_jobs.wal.lsn import Lsn
 _LSN = ("ledger_id", "entry_id")
 _DDL = dict(zip(LOG_SCHEMA.names, LOG_COLUMNS.split(", "), strict=True))
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
+Read = Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
+"""Makes entries of a task's input, in batches with the requested columns of LOG_SCHEMA, or more. Repeatable."""
 Entries = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Yields some entries of a log with the requested columns; may be called repeatedly."""
 
@@ -27,17 +29,11 @@ class TaskLog:
     """The entries from `first` to `last`, both included, that `read` makes of each task's input."""
 
     tasks: DataFrame
-    read: Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
-    """Yields batches with the requested columns of LOG_SCHEMA, or more. Repeatable."""
+    read: Read
     first: Lsn | None = None
     last: Lsn | None = None
     blocks: Blocks = field(default_factory=Blocks)
     """How results travel to other tasks."""
-
-    @staticmethod
-    def of_rows(log: DataFrame) -> TaskLog:
-        """From a log with Spark rows (`decode.LOG_COLUMNS`)."""
-        return TaskLog(log, lambda batches, _: iter(batches))
 
     @staticmethod
     def of_blocks(log: DataFrame, blocks: Blocks) -> TaskLog:
@@ -60,21 +56,21 @@ class TaskLog:
 
     def in_tasks(self, work: Work, made: str, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
         """Applies `work` to each task's entries, with these columns. `made` is the result's schema, as Spark DDL."""
-        reader = _Reader(self.read, self.first, self.last)
+        entries = partial(_entries, self.read, (self.first, self.last))
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
-            return work(reader.entries(batches, columns))
+            return work(entries(batches, columns))
 
         return self.tasks.mapInArrow(of_task, made)
 
     def of_each_input(self, work: Callable[[Entries], Iterator[pa.RecordBatch]], made: str) -> DataFrame:
         """Applies `work` to the entries of each input batch. It may read them repeatedly, first with few columns, so that rare columns are
         only read where needed. `made` is the result's schema, as Spark DDL."""
-        reader = _Reader(self.read, self.first, self.last)
+        entries = partial(_entries, self.read, (self.first, self.last))
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                yield from work(partial(reader.entries, [batch]))
+                yield from work(partial(entries, [batch]))
 
         return self.tasks.mapInArrow(of_task, made)
 
@@ -83,23 +79,11 @@ class TaskLog:
         return self.in_tasks(iter, ", ".join(_DDL[name] for name in columns), columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """The part of a TaskLog that tasks need."""
-
-    read: Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
-    first: Lsn | None
-    last: Lsn | None
-
-    def entries(self, batches: Batches, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        needed = [*columns, *(name for name in _LSN if name not in columns)]
-        for batch in self.read(batches, needed):
-            yield _within(batch.select(needed), self.first, self.last).select(columns)
-
-
-def as_task_log(log: DataFrame | TaskLog) -> TaskLog:
-    """Accepts a log in either form."""
-    return log if isinstance(log, TaskLog) else TaskLog.of_rows(log)
+def _entries(read: Read, between: tuple[Lsn | None, Lsn | None], batches: Batches, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """What a task reads of a log. Apart from TaskLog, which has what tasks can't get."""
+    needed = [*columns, *(name for name in _LSN if name not in columns)]
+    for batch in read(batches, needed):
+        yield _within(batch.select(needed), *between).select(columns)
 
 
 def _within(batch: pa.RecordBatch, first: Lsn | None, last: Lsn | None) -> pa.RecordBatch:
