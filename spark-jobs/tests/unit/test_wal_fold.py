@@ -21,12 +21,12 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, 
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes
-from herdkeeper_jobs.wal.log_state import StartingPoint
+from herdkeeper_jobs.wal.log_state import StartingPoint, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.outline import log_extent, log_outline, log_timeline
 from herdkeeper_jobs.wal.spans import BOUNDARY_SCHEMA, Control, ControlEntry, LogInconsistentError
 from herdkeeper_jobs.wal.task_log import TaskLog
-from herdkeeper_jobs.wal.timeline import OpenTransaction, Timeline, walk
+from herdkeeper_jobs.wal.timeline import Timeline, walk
 
 T = TypeVar("T")
 Log = list[tuple[Lsn, LogEntry]]
@@ -325,7 +325,7 @@ def test_a_begin_on_an_open_id_discards_what_the_previous_leader_left() -> None:
 def test_open_transactions_are_listed_with_their_begin_and_not_applied() -> None:
     log = in_one_ledger(create("t", "u"), entry(LogEntryType.BEGIN, 9), insert("t", b"k", b"v", 9), create("new", "n", 9))
     timeline = timeline_of(log)
-    assert timeline.open_transactions == (OpenTransaction(9, Lsn(1, 1)),)
+    assert timeline.open_transactions == (StateTransaction(9, Lsn(1, 1), new_tables=("new",)),)
     assert [live.name for live in timeline.tables] == ["t"]
     assert folded(log) == {"u": {}}
 

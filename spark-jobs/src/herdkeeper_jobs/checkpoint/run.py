@@ -71,6 +71,7 @@ from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import fold_partitions, highest_auto_increments, last_changes, place_changes
+from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, stamp
 from herdkeeper_jobs.wal.outline import LogExtent, LogOutline, log_extent, log_outline, log_timeline
@@ -467,7 +468,6 @@ def _verification(comparison: FollowerComparison | None, folded: _Folded) -> Ver
 
 def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verification, making: Making) -> Manifest:
     timeline = folded.timeline
-    begins = [transaction.begin for transaction in timeline.open_transactions]
     return Manifest(
         identity=identity,
         lsn=Position.of(folded.cut.lsn),
@@ -493,7 +493,7 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
             ManifestTransaction(transaction_id=transaction.transaction_id, begin=Position.of(transaction.begin))
             for transaction in timeline.open_transactions
         ),
-        restart_lsn=Position.of(min(begins, default=folded.cut.lsn)),
+        restart_lsn=Position.of(StartingPoint(folded.cut.lsn, timeline.state).restart),
         verified=verified,
         versions=_versions(),
         base=None if folded.base is None else folded.base.record,

@@ -50,21 +50,12 @@ def is_in_no_transaction(lsn: Lsn, transaction_id: int) -> LogInconsistentError:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """A transaction that is open at the end of the log."""
-
-    transaction_id: int
-    begin: Lsn
-
-
-@dataclass(frozen=True, slots=True)
 class Timeline:
     """The result of a walk. Picklable, since tasks need it."""
 
     tables: tuple[TableDefinition, ...]
     """The tables at the end, by name, without those that only an open transaction created."""
     indexes: tuple[IndexDefinition, ...]
-    open_transactions: tuple[OpenTransaction, ...]
     spans: Spans
     names: Mapping[str, tuple[tuple[Lsn, ...], tuple[str | None, ...]]]
     """By name, when its meaning changed, and to which table's uuid."""
@@ -78,6 +69,11 @@ class Timeline:
     """The state at the end, from which a later walk can continue."""
     start: StartingPoint | None = None
     """Where the walk began; None for the log's beginning."""
+
+    @property
+    def open_transactions(self) -> tuple[StateTransaction, ...]:
+        """The transactions that are open at the end, oldest first."""
+        return self.state.transactions
 
     @property
     def altered(self) -> frozenset[str]:
@@ -184,11 +180,9 @@ class _Walker:
         uncommitted = self._uncommitted
         live = sorted((table for uuid, table in self._tables.items() if uuid not in uncommitted.tables), key=lambda table: table.name)
         indexes = [index for name, (index, _) in sorted(self._indexes.items()) if name not in uncommitted.indexes]
-        open_ = (OpenTransaction(identity, begin) for begin, identity in spans.open)
         return Timeline(
             tuple(live),
             tuple(indexes),
-            tuple(open_),
             spans,
             {name: (tuple(lsns), tuple(uuids)) for name, (lsns, uuids) in self._names.items()},
             dict(self._truncated),
