@@ -68,6 +68,6 @@ def identity_of_archive(folder: StoredPath) -> Identity | None:
     if first is None:
         return None
     identity = read_segment_manifest(first).identity
-    if (folder.parent.name, folder.name) != (identity.instance_id, identity.tablespace_uuid):
-        raise InvariantViolated(f"{first} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
+    if f"{folder.parent.name}/{folder.name}" != identity.path:
+        raise InvariantViolated(f"{first} says that it belongs to {identity.path}")
     return identity

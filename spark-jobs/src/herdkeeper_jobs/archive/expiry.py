@@ -123,11 +123,8 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
     if not path.is_file():
         raise CheckpointRefused(f"the checkpoint {order.manifest}, for which the archive is kept, does not exist: nothing is deleted")
     base = read_outline(path)
-    owner, ours = base.identity, place.identity
-    if (owner.instance_id, owner.tablespace_uuid) != (ours.instance_id, ours.tablespace_uuid):
-        raise CheckpointRefused(
-            f"the checkpoint {order.manifest} belongs to {owner.instance_id}/{owner.tablespace_uuid}: nothing is deleted"
-        )
+    if base.identity.path != place.identity.path:
+        raise CheckpointRefused(f"the checkpoint {order.manifest} belongs to {base.identity.path}: nothing is deleted")
     if checkpoint_path(place.folder, base.lsn.lsn) != path or base.restart_lsn.lsn != Lsn(*order.keep_from):
         raise CheckpointRefused(f"the checkpoint {order.manifest} does not continue from {Lsn(*order.keep_from)}: nothing is deleted")
     if (missing := _missing_file(place.folder, base)) is not None:

@@ -213,7 +213,7 @@ def _linked(found: Iterable[SegmentManifest], folder: StoredPath, identity: Iden
     before: SegmentManifest | None = None
     for segment in found:
         name = manifest_path(folder, segment.first.lsn)
-        if (segment.identity.instance_id, segment.identity.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
+        if segment.identity.path != identity.path:
             raise InvariantViolated(f"{name} belongs to {segment.identity}, this run reads {identity}")
         if before is not None and segment.follows != before.last:
             shown = "nothing" if segment.follows is None else segment.follows.lsn

@@ -9,7 +9,7 @@ from typing import assert_never
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import SegmentManifest, ends, readable_segments
 from herdkeeper_jobs.errors import InvariantViolated
-from herdkeeper_jobs.manifests.manifest import Outline, manifests, read_outline
+from herdkeeper_jobs.manifests.manifest import Outline, manifests_in, read_outline
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, stamp
@@ -91,7 +91,7 @@ def _window_of(part: Sequence[SegmentManifest], bases: Callable[[], Iterable[Out
 
 
 def _readable(folder: StoredPath) -> Iterator[Outline]:
-    for path in manifests(folder.parent.parent, folder.parent.name, folder.name):
+    for path in manifests_in(folder):
         try:
             yield read_outline(path)
         except (InvariantViolated, OSError):

@@ -24,7 +24,7 @@ from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestBase, ManifestFile, manifests, read_manifest
+from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestBase, ManifestFile, manifests_in, read_manifest
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.wal.fold import BaseChanges
@@ -159,7 +159,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
 
     Neither the files' content nor the log from `start.restart` on is checked yet.
     """
-    for path in reversed(manifests(folder.parent.parent, folder.parent.name, folder.name)):
+    for path in reversed(manifests_in(folder)):
         try:
             manifest = read_manifest(path)
             if manifest.holds_nothing_after(at):
@@ -173,9 +173,8 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
 
 
 def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:
-    owner, ours = manifest.identity, (identity.instance_id, identity.tablespace_uuid)
-    if (owner.instance_id, owner.tablespace_uuid) != ours:
-        raise BaseUnusable(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")
+    if manifest.identity.path != identity.path:
+        raise BaseUnusable(f"it belongs to {manifest.identity.path}")
     if manifest.verified.how not in _VERIFIED:
         raise BaseUnusable(f"it was verified by {manifest.verified.how!r}, which this program does not know")
     if manifest.continuation is None:

@@ -14,7 +14,7 @@ from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Recorded, Unreadable, WindowUnknown, checkpoint_history
 from herdkeeper_jobs.checkpoint.history_report import render_history
 from herdkeeper_jobs.errors import InvariantViolated
-from herdkeeper_jobs.manifests.manifest import Identity, Outline, manifest_path, manifests, read_outline, report_path
+from herdkeeper_jobs.manifests.manifest import Identity, Outline, manifest_path, manifests_in, read_outline, report_path
 from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, names_below, replace_file
 
 _log = structlog.get_logger()
@@ -43,7 +43,7 @@ def publish_history(whole: WholeLog, folder: StoredPath, now_millis: int) -> Pub
 
 def read_listing(folder: StoredPath, identity: Identity, most: int) -> Listing:
     """Lists all manifests in a tablespace's folder and reads the newest `most` of them. Raises OSError if the folder can't be listed."""
-    paths = manifests(folder.parent.parent, folder.parent.name, folder.name)
+    paths = manifests_in(folder)
     there = _data_files(folder)
     read = asked_of_each(paths[-most:], lambda path: _read(path, identity, there))
     return Listing(tuple(path.name for path in paths), tuple(found for found in read if found is not None))
@@ -72,9 +72,8 @@ def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Record
 
 
 def _require_own(path: StoredPath, manifest: Outline, identity: Identity) -> None:
-    owner = manifest.identity
-    if (owner.instance_id, owner.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
-        raise InvariantViolated(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")
+    if manifest.identity.path != identity.path:
+        raise InvariantViolated(f"it belongs to {manifest.identity.path}")
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"its content is of {manifest.lsn.lsn}")
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 import structlog
 
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests, read_outline, report_path
+from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests_in, read_outline, report_path
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import (
@@ -103,7 +103,7 @@ def _remove(path: StoredPath, run_id: str, *, only_own: bool) -> Removed:
         take_name(path, tombstone)
     removed = _delete([file for file in files if file not in others])
     swept = _sweep(folder, {run_id, outline.run_id}, others)
-    if not manifests(folder.parent.parent, folder.parent.name, folder.name):
+    if not manifests_in(folder):
         _delete([report_path(folder)])  # no checkpoint is left to show; otherwise the next run makes the report anew
     remove_file(tombstone)
     sync_folder(path.parent)
@@ -113,9 +113,8 @@ def _remove(path: StoredPath, run_id: str, *, only_own: bool) -> Removed:
 def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
     manifest = read_outline(current)
     folder = path.parent.parent
-    identity = manifest.identity
-    if (identity.instance_id, identity.tablespace_uuid) != (folder.parent.name, folder.name):
-        raise InvariantViolated(f"{current} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
+    if manifest.identity.path != f"{folder.parent.name}/{folder.name}":
+        raise InvariantViolated(f"{current} says that it belongs to {manifest.identity.path}")
     if manifest_path(folder, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"{current} is for LSN {manifest.lsn.lsn}")
     if why_no_run_id(manifest.run_id) is not None:

@@ -54,6 +54,11 @@ class Identity(Part):
     ledgers_root: str
     herd_root: str
 
+    @property
+    def path(self) -> str:
+        """`<INSTANCEID>/<tablespace uuid>`: what no two logs share, and where their files are."""
+        return f"{self.instance_id}/{self.tablespace_uuid}"
+
 
 class ManifestColumn(Part):
     """A column; `type` is HerdDB's name of it (ColumnType)."""
@@ -299,7 +304,7 @@ class CommittedManifest:
 
 def tablespace_folder(destination: AnyPath, identity: Identity) -> AnyPath:
     """The folder of one tablespace of one cluster."""
-    return below(destination, identity.instance_id, identity.tablespace_uuid)
+    return below(destination, identity.path)
 
 
 def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
@@ -307,9 +312,14 @@ def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
     return below(folder, "manifests", f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json")
 
 
-def manifests(destination: AnyPath, instance_id: str = "*", tablespace_uuid: str = "*") -> list[AnyPath]:
-    """Lists the manifests below a destination, optionally of one cluster or tablespace; each tablespace's are in log order."""
-    return found_below(destination, f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json")
+def manifests(destination: AnyPath, tablespace_uuid: str = "*") -> list[AnyPath]:
+    """Lists the manifests below a destination, optionally of one tablespace; each tablespace's are in log order."""
+    return found_below(destination, f"*/{tablespace_uuid}/manifests/[0-9]*.json")
+
+
+def manifests_in(folder: AnyPath) -> list[AnyPath]:
+    """Lists the manifests in a tablespace's folder, in log order."""
+    return found_below(folder, "manifests/[0-9]*.json")
 
 
 def lsn_of_name(path: StoredPath) -> Lsn:

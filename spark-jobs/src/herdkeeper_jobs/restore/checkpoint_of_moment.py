@@ -46,7 +46,7 @@ from herdkeeper_jobs.errors import (
     RestoreRefused,
     RestoreRetryable,
 )
-from herdkeeper_jobs.manifests.manifest import Identity, lsn_of_name, manifest_path, manifests, read_outline, tablespace_folder
+from herdkeeper_jobs.manifests.manifest import Identity, lsn_of_name, manifest_path, manifests_in, read_outline, tablespace_folder
 from herdkeeper_jobs.storage.stored_path import StoredPath, replace_file, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, parse_moment, stamp
@@ -205,7 +205,7 @@ def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
             return _lsn_of_time(whole, source, source.at)
         case Latest():
             newest = newest_segment(whole.folder, whole.identity)
-            ends = [lsn_of_name(path) for path in _manifests(source)[-1:]] + ([] if newest is None else [newest.last.lsn])
+            ends = [lsn_of_name(path) for path in manifests_in(source.folder)[-1:]] + ([] if newest is None else [newest.last.lsn])
             return max(ends) if ends else _refuse(whole, source, "nothing is archived, and no checkpoint exists")
         case _:
             assert_never(source.at)
@@ -290,13 +290,8 @@ def _why_not_archived(whole: WholeLog, lsn: Lsn) -> str | None:
 def _made(start: Callable[[], SparkSession], whole: WholeLog, source: MomentSource, lsn: Lsn) -> StoredPath:
     order = Order(source.folder.parent.parent, source.run_id, Mode.AUTO, time.monotonic(), source.key)
     if tablespace_folder(order.destination, whole.identity) != source.folder:
-        raise InvariantViolated(f"{source.folder} has the files of {whole.identity.instance_id}/{whole.identity.tablespace_uuid}")
+        raise InvariantViolated(f"{source.folder} has the files of {whole.identity.path}")
     return make_checkpoint(start, whole, Target(lsn, lsn), order).committed.path
-
-
-def _manifests(source: MomentSource) -> list[StoredPath]:
-    folder = source.folder
-    return list(manifests(folder.parent.parent, folder.parent.name, folder.name))
 
 
 def _note_path(source: MomentSource) -> StoredPath:

@@ -78,9 +78,8 @@ def open_source(path: StoredPath) -> Source:
             f"--manifest is {str(path)!r}: no such file; give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json"
         )
     manifest = read_manifest(path)
-    identity = manifest.identity
-    if path.parts[-4:-1] != (identity.instance_id, identity.tablespace_uuid, "manifests"):
-        raise InvariantViolated(f"{path} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}/manifests")
+    if "/".join(path.parts[-4:-1]) != f"{manifest.identity.path}/manifests":
+        raise InvariantViolated(f"{path} says that it belongs to {manifest.identity.path}/manifests")
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"{path} is for LSN {manifest.lsn.lsn}")
     tables = tuple(_table(manifest, table) for table in manifest.tables)
