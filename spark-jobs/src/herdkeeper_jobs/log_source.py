@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
@@ -61,11 +62,7 @@ class LogSource:
         CheckpointRetryable if the log is empty or no bookie of its open ledger answers.
         """
         for metadata in reversed(self._metadata(self._ledgers().active)):
-            try:
-                last = last_confirmed(metadata, self.catalog.bookie_addresses())
-            except LastConfirmedUnknownError as error:
-                raise CheckpointRetryable(str(error)) from error
-            if last >= 0:
+            if (last := self._confirmed(metadata)) >= 0:
                 return Lsn(metadata.ledger_id, last)
         raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
 
@@ -138,8 +135,7 @@ class LogSource:
 
     def successors(self) -> dict[int, int]:
         """Maps each ledger of the log to the next one, if there is one."""
-        active = self._ledgers().active
-        return dict(itertools.pairwise(active))
+        return dict(itertools.pairwise(self._ledgers().active))
 
     def _confirmed(self, metadata: LedgerMetadata) -> int:
         try:
@@ -153,7 +149,7 @@ class LogSource:
         return metadata.last_entry_id
 
     def _ledgers(self) -> LedgerList:
-        found = _get(self.catalog, ledgers_path(self.herd_root, self.tablespace.uuid))
+        found = read_znode(self.catalog.client, ledgers_path(self.herd_root, self.tablespace.uuid))
         return LedgerList((), (), None) if found is None else decode_ledgers(*found)
 
     def _metadata(self, ledger_ids: Sequence[int]) -> list[LedgerMetadata]:
@@ -207,16 +203,16 @@ def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSour
     """Opens the log of the tablespace with that name. Raises CheckpointRefused without one."""
     root = herd_root.rstrip("/")
     path = tablespace_path(root, tablespace)
-    found = _get(catalog, path)
+    found = read_znode(catalog.client, path)
     if found is None:
         raise CheckpointRefused(f"--tablespace is {tablespace!r}: it does not exist: ZooKeeper has no node {path}")
     return LogSource(catalog, root, decode_tablespace(found[0]))
 
 
-def _get(catalog: LedgerCatalog, path: str) -> tuple[bytes, int] | None:
-    """Returns a znode's data and version; None without one."""
+def read_znode(client: KazooClient, path: str) -> tuple[bytes, int] | None:
+    """Returns a znode's data and version; None without one. Raises CheckpointRetryable if ZooKeeper does not answer."""
     try:
-        data, stat = catalog.client.get(path)
+        data, stat = client.get(path)
         return bytes(data), int(stat.version)
     except NoNodeError:
         return None

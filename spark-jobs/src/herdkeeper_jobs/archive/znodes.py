@@ -5,8 +5,10 @@ Progress is reported after its commit, and a deletion before it happens.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import KazooException, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -23,7 +25,7 @@ from herdkeeper.protocol.log_archive import (
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
 from herdkeeper_jobs.bookkeeper.znode import put_znode
 from herdkeeper_jobs.errors import CheckpointRetryable
-from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.log_source import read_znode
 
 
 def held_at(place: Place, newest: SegmentManifest | None) -> ArchivedRange | None:
@@ -35,29 +37,23 @@ def held_at(place: Place, newest: SegmentManifest | None) -> ArchivedRange | Non
 def held_from(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:
     """The range from one segment to another."""
     return ArchivedRange(
-        first=_pair(oldest.first.lsn),
+        first=oldest.first.lsn,
         first_millis=oldest.lowest_timestamp_millis,
         begins_log=oldest.begins_log,
-        last=_pair(newest.last.lsn),
+        last=newest.last.lsn,
         last_millis=newest.highest_timestamp_millis,
-        resume=_pair(newest.resume),
+        resume=newest.resume,
     )
 
 
-def _pair(lsn: Lsn) -> tuple[int, int]:
-    return lsn.ledger_id, lsn.entry_id
-
-
 def published_progress(client: KazooClient, place: Place, destination: str) -> ArchiveProgress:
-    """The last report on the archive at a destination; empty for another destination, or an unreadable report."""
-    nothing = ArchiveProgress(destination, None, None, None)
-    try:
-        found = decode_archive_progress(client.get(_path(place))[0])
-    except (NoNodeError, MalformedDataError):
-        return nothing
-    except (KazooException, KazooTimeoutError) as error:
-        raise CheckpointRetryable(f"ZooKeeper did not answer a read of {_path(place)}: {type(error).__name__} {error}") from error
-    return found if found.destination == destination else nothing
+    """The last report on the archive at a destination; empty for another destination, or an unreadable report. Raises as `read_znode`."""
+    with suppress(MalformedDataError):
+        read = read_znode(client, _path(place))
+        found = None if read is None else decode_archive_progress(read[0])
+        if found is not None and found.destination == destination:
+            return found
+    return ArchiveProgress(destination, None, None, None)
 
 
 def expiry_order(client: KazooClient, place: Place, destination: str) -> ExpiryOrder | None:
@@ -67,14 +63,9 @@ def expiry_order(client: KazooClient, place: Place, destination: str) -> ExpiryO
         CheckpointRetryable: ZooKeeper does not answer.
         MalformedDataError: the order can't be read, so nothing may be deleted.
     """
-    path = expiry_order_path(place.identity.herd_root, place.identity.tablespace_uuid)
-    try:
-        found = decode_expiry_order(client.get(path)[0])
-    except NoNodeError:
-        return None
-    except (KazooException, KazooTimeoutError) as error:
-        raise CheckpointRetryable(f"ZooKeeper did not answer a read of {path}: {type(error).__name__} {error}") from error
-    return found if found.destination == destination else None
+    read = read_znode(client, expiry_order_path(place.identity.herd_root, place.identity.tablespace_uuid))
+    found = None if read is None else decode_expiry_order(read[0])
+    return None if found is None or found.destination != destination else found
 
 
 def publish_progress(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:

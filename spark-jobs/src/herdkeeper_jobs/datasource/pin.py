@@ -80,7 +80,7 @@ class HeldLog:
             raise _failed(path, error) from error
 
     def _set(self, log: LogSource, needed: Lsn) -> None:
-        pin = StreamPin((needed.ledger_id, needed.entry_id), self._options.max_age_seconds)
+        pin = StreamPin(needed, self._options.max_age_seconds)
         _write(log.catalog.client, _path(log, self._options.stream), encode_stream_pin(pin))
         self._held, self._moved_at = needed, self._clock()
 
