@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -65,76 +64,54 @@ class BaseTable:
     highest_auto_increment: int | None
 
 
-class Base(Protocol):
+@dataclass(frozen=True, slots=True)
+class Base:
     """What a checkpoint continues from: a checkpoint, or a follower's tables. Its rows are not read yet."""
 
-    @property
-    def start(self) -> StartingPoint:
-        """Where the walk of the log begins."""
-
-    @property
-    def tables(self) -> Sequence[BaseTable]:
-        """The tables with rows; a row names its table by its index here."""
-
-    @property
-    def record(self) -> ManifestBase:
-        """The base's record in the new checkpoint's manifest."""
-
-    @property
-    def latest_timestamp_millis(self) -> int | None:
-        """Upper bound of the times of all entries up to `start`; None if unknown."""
-
-    @property
-    def whole_log_at(self) -> int | None:
-        """As `Outline.whole_log_at`."""
-
-    @property
-    def unproven_follower(self) -> str | None:
-        """As `Outline.unproven_follower`."""
+    start: StartingPoint
+    """Where the walk of the log begins."""
+    tables: Sequence[BaseTable]
+    """The tables with rows; a row names its table by its index here."""
+    record: ManifestBase
+    """The base's record in the new checkpoint's manifest."""
+    latest_timestamp_millis: int | None
+    """Upper bound of the times of all entries up to `start`; None if unknown."""
+    whole_log_at: int | None
+    """As `Outline.whole_log_at`."""
+    unproven_follower: str | None
+    """As `Outline.unproven_follower`."""
 
     def release(self) -> None:
         """Deletes what was made only for this base."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointBase:
-    """A checkpoint as the base. Its rows are not read yet."""
+class CheckpointBase(Base):
+    """A checkpoint as the base, which stays."""
 
     manifest: Manifest
     path: StoredPath
-    start: StartingPoint
+
+    @staticmethod
+    def of(manifest: Manifest, path: StoredPath, start: StartingPoint) -> CheckpointBase:
+        return CheckpointBase(
+            start=start,
+            tables=[
+                BaseTable(table.name, table.uuid, RowDigest.parse(table.rows, table.digest), table.highest_auto_increment)
+                for table in manifest.tables
+            ],
+            record=ManifestBase(manifest=path.name, lsn=manifest.lsn, run_id=manifest.run_id),
+            latest_timestamp_millis=manifest.latest_timestamp_millis,
+            whole_log_at=manifest.whole_log_at,
+            unproven_follower=manifest.unproven_follower,
+            manifest=manifest,
+            path=path,
+        )
 
     @property
     def folder(self) -> ParquetFolder:
         """The tablespace's folder; paths of files are relative to it."""
         return self.manifest.files_in(self.path.parent.parent)
-
-    @property
-    def tables(self) -> Sequence[BaseTable]:
-        return [
-            BaseTable(table.name, table.uuid, RowDigest.parse(table.rows, table.digest), table.highest_auto_increment)
-            for table in self.manifest.tables
-        ]
-
-    @property
-    def latest_timestamp_millis(self) -> int | None:
-        return self.manifest.latest_timestamp_millis
-
-    @property
-    def whole_log_at(self) -> int | None:
-        return self.manifest.whole_log_at
-
-    @property
-    def unproven_follower(self) -> str | None:
-        return self.manifest.unproven_follower
-
-    @property
-    def record(self) -> ManifestBase:
-        """The base's record in the new checkpoint's manifest."""
-        return ManifestBase(manifest=self.path.name, lsn=self.manifest.lsn, run_id=self.manifest.run_id)
-
-    def release(self) -> None:
-        """Does nothing: the checkpoint stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +140,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
         try:
             manifest = read_manifest(path)
             if manifest.holds_nothing_after(at):
-                yield CheckpointBase(manifest, path, _starting_point(manifest, identity))
+                yield CheckpointBase.of(manifest, path, _starting_point(manifest, identity))
         except CheckpointRefused as error:
             yield BaseToRepair(f"{path.stem}: {error}")
         except (InvariantViolated, ValueError, FileNotFoundError) as error:

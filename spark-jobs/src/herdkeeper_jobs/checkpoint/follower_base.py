@@ -22,7 +22,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, BaseRows, BaseTable, BaseUnusable, proven_rows
+from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, Base, BaseRows, BaseTable, BaseUnusable, proven_rows
 from herdkeeper_jobs.checkpoint.data_files import NewParquetFile
 from herdkeeper_jobs.checkpoint.file_check import file_fault
 from herdkeeper_jobs.checkpoint.follower_stream import (
@@ -61,34 +61,11 @@ class FollowerSource:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowerBase:
-    """The tables of the follower `node` at `start`, in files of `folder`. It was held no later than `held_millis` by this job's clock."""
+class FollowerBase(Base):
+    """The tables of a follower, in files of `folder`."""
 
-    node: str
-    start: StartingPoint
-    tables: tuple[BaseTable, ...]
     folder: ParquetFolder
     files: tuple[ManifestFile, ...]
-    held_millis: int
-
-    @property
-    def whole_log_at(self) -> None:
-        """None: the log was not read."""
-
-    @property
-    def unproven_follower(self) -> str:
-        """This follower: nothing else has had its rows yet."""
-        return self.node
-
-    @property
-    def record(self) -> ManifestBase:
-        """The base's record in the new checkpoint's manifest."""
-        return ManifestBase(manifest="", lsn=Position.of(self.start.at), run_id="", follower=self.node)
-
-    @property
-    def latest_timestamp_millis(self) -> int:
-        """Upper bound of the times of all entries up to the start, if clocks differ by at most CLOCKS_DIFFER_MILLIS."""
-        return self.held_millis + CLOCKS_DIFFER_MILLIS
 
     def release(self) -> None:
         for file in self.files:
@@ -118,7 +95,16 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: t
         raise
     state = LogState(tuple(received.state_tables), tuple(sorted(received.indexes, key=lambda index: index.definition.name)))
     _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in received.tables))
-    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(received.tables), folder, files, held_millis)
+    return FollowerBase(
+        start=StartingPoint(position.lsn, state),
+        tables=tuple(received.tables),
+        record=ManifestBase(manifest="", lsn=Position.of(position.lsn), run_id="", follower=node),
+        latest_timestamp_millis=held_millis + CLOCKS_DIFFER_MILLIS,
+        whole_log_at=None,  # the log was not read
+        unproven_follower=node,  # nothing else has had its rows yet
+        folder=folder,
+        files=files,
+    )
 
 
 class _Received:
@@ -220,4 +206,6 @@ def load_tables(spark: SparkSession, base: FollowerBase) -> BaseRows:
     try:
         return proven_rows(spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, ROW_COLUMNS), base)
     except BaseUnusable as error:
-        raise InvariantViolated(f"the tables of the follower {base.node}, as they were written to {folder.place}: {error}") from error
+        raise InvariantViolated(
+            f"the tables of the follower {base.record.follower}, as they were written to {folder.place}: {error}"
+        ) from error
