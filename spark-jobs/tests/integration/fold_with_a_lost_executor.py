@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper_jobs.checkpoint.data_files import write_tables
-from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.spark_session import AUTHENTICATED, SparkSettings, spark_configuration
-from herdkeeper_jobs.wal.blocks import Batches
+from herdkeeper_jobs.spark_tasks import Batches, RowsInTasks
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import last_changes, place_changes
 from herdkeeper_jobs.wal.outline import log_outline, log_timeline
@@ -64,7 +64,7 @@ class UntilOneDies:
     rows: RowsInTasks
     marker: Path
 
-    def mapInArrow(self, func: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> DataFrame:  # noqa: N802
+    def mapInArrow(self, func: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType) -> DataFrame:  # noqa: N802
         """As in Spark."""
         marker = self.marker
 

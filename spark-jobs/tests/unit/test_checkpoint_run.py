@@ -43,13 +43,13 @@ from herdkeeper_jobs.checkpoint.origin import Origin
 from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
-from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.manifests.manifest import Identity, manifests
+from herdkeeper_jobs.spark_tasks import RowsInTasks
 from herdkeeper_jobs.storage import stored_path as stored_path_module
 from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path

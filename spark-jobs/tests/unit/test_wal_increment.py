@@ -30,7 +30,6 @@ from test_wal_fold import (
 from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
 from herdkeeper.codecs.herddb.table import encode_table
-from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS
 from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.wal.fold import BaseChanges, highest_auto_increments, last_changes, place_changes, with_base
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint
@@ -280,7 +279,7 @@ def test_the_highest_key_outlives_a_base_made_while_auto_increment_was_off(
     timeline = log_timeline(decoded)
     placed = place_changes(decoded, timeline)
     rows = [(row["table_index"], bytes(row["row_key"]), bytes(row["row_value"])) for row in last_changes(placed, 1).collect()]
-    base = BaseChanges(spark.createDataFrame(rows, ROW_COLUMNS), ["u"], log[-1][0])
+    base = BaseChanges(spark.createDataFrame(rows, "base_table int, row_key binary, row_value binary"), ["u"], log[-1][0])
     known = highest_auto_increments(placed, timeline)
     going_on = task_log(spark, [(Lsn(2, number), item) for number, item in enumerate(later)])
     then = log_timeline(going_on, StartingPoint(log[-1][0], timeline.state))

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, holdings_to_batch
+from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.copies.check import check_copies
 from herdkeeper_jobs.copies.holding import Holding
 from herdkeeper_jobs.copies.plan import AuditTask
+from herdkeeper_jobs.spark_tasks import map_numbers
 
 _ROWS_PER_BATCH = 10_000
 
@@ -20,13 +21,11 @@ def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> pa.Table:
     """Runs one partition per task. The tasks travel as one broadcast, since a row of the range is only a number."""
     shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
+    def run(number: int) -> Iterator[pa.RecordBatch]:
+        return _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
 
     try:
-        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, HOLDINGS).toArrow().cast(HOLDINGS_ARROW)
+        return map_numbers(spark, len(tasks), run, HOLDINGS_ARROW).toArrow().cast(HOLDINGS_ARROW)
     finally:
         # An audit of many ledgers runs tasks many times.
         shared.destroy()

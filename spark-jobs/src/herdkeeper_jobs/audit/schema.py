@@ -1,4 +1,4 @@
-"""The columns of the audit's tables, for Spark and for Arrow."""
+"""The columns of the audit's tables."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from enum import Enum
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from herdkeeper_jobs.copies.holding import CopyState, Holding
 
-HOLDINGS = StructType(
+HOLDINGS_ARROW = pa.schema(
     [
-        StructField("ledger_id", LongType(), nullable=False),
-        StructField("segment", IntegerType(), nullable=False),
-        StructField("bookie_id", StringType(), nullable=False),
-        StructField("position", IntegerType(), nullable=False),
-        StructField("state", StringType(), nullable=False),
-        StructField("first", LongType(), nullable=False),
-        StructField("last", LongType(), nullable=False),
-        StructField("copies", LongType(), nullable=False),
-        StructField("bytes_read", LongType(), nullable=False),
-        StructField("detail", StringType(), nullable=False),
-        StructField("content", ArrayType(LongType(), containsNull=False), nullable=False),
-        StructField("length_before", LongType()),
-        StructField("length_after", LongType()),
+        pa.field("ledger_id", pa.int64(), nullable=False),
+        pa.field("segment", pa.int32(), nullable=False),
+        pa.field("bookie_id", pa.string(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),
+        pa.field("last", pa.int64(), nullable=False),
+        pa.field("copies", pa.int64(), nullable=False),
+        pa.field("bytes_read", pa.int64(), nullable=False),
+        pa.field("detail", pa.string(), nullable=False),
+        pa.field("content", pa.list_(pa.field("element", pa.int64(), nullable=False)), nullable=False),
+        pa.field("length_before", pa.int64()),
+        pa.field("length_after", pa.int64()),
     ]
 )
 """One row per run of copies in the same state (copies/holding.py)."""
@@ -85,8 +83,6 @@ RUNS_ARROW = pa.schema(
 )
 """One row per run: its AuditSummary (herdkeeper/protocol/job_summary.py) without the findings."""
 
-HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
-
 
 def holdings_to_batch(holdings: Iterable[Holding]) -> pa.RecordBatch:
     rows = list(holdings)
@@ -100,7 +96,7 @@ def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
 
 
 def holdings_by_ledger(table: pa.Table) -> dict[int, list[Holding]]:
-    """Converts rows of HOLDINGS to holdings by ledger id."""
+    """Converts rows of HOLDINGS_ARROW to holdings by ledger id."""
     by_ledger: dict[int, list[Holding]] = {}
     for holding in holdings_from_table(table):
         by_ledger.setdefault(holding.ledger_id, []).append(holding)

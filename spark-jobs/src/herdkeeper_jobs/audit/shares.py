@@ -64,7 +64,7 @@ def segments_of(ledgers: Iterable[AuditedLedger]) -> pa.Table:
 
 
 def match(segments: pa.Table, holdings: pa.Table) -> Matched:
-    """Compares holdings (schema.HOLDINGS, in any order) with the segments (SEGMENTS) that they should cover.
+    """Compares holdings (schema.HOLDINGS_ARROW, in any order) with the segments (SEGMENTS) that they should cover.
 
     Raises CopiesLostError unless each share's holdings have exactly its copies.
     """

@@ -9,7 +9,7 @@ The new checkpoint copies all rows of its base, so the base may be deleted. With
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,12 +18,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from herdkeeper.codecs.herddb.record import RowEncoder
-from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
+from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestBase, ManifestFile, manifests_in, read_manifest
+from herdkeeper_jobs.spark_tasks import map_numbers
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.wal.fold import BaseChanges
@@ -34,12 +36,8 @@ from herdkeeper_jobs.wal.moment import Time
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 1_000
 """Per file: rows may have some kilobytes each, and are Python objects here."""
-ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
-"""ROW_SCHEMA as Spark DDL."""
 ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
 """Stored rows, with the index of their table in the base."""
-_DIGEST_COLUMNS = "base_table int, rows long, digest string"
-_DIGEST_SCHEMA = pa.schema([("base_table", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
 
 
 class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the program
@@ -176,7 +174,7 @@ def proven_rows(read: DataFrame, base: Base) -> BaseRows:
     those of tasks."""
     rows = read.persist(StorageLevel.DISK_ONLY)
     try:
-        for table, digest in zip(base.tables, _digests(rows, len(base.tables)), strict=True):
+        for table, digest in zip(base.tables, table_digests(rows, len(base.tables)), strict=True):
             if digest != table.digest:
                 raise BaseUnusable(
                     f"table {table.name!r}: its files give {digest.rows} rows with digest {digest.hex} in their stored form, "
@@ -200,16 +198,14 @@ def _read(spark: SparkSession, base: CheckpointBase) -> DataFrame:
     tables = [decode_table(bytes.fromhex(table.definition)) for table in base.manifest.tables]
     files = [(position, file) for position, table in enumerate(base.manifest.tables) for file in table.files]
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                position, file = files[number]
-                for rows in stored_rows(folder, file, tables[position]):
-                    keys, values = zip(*rows, strict=True)
-                    columns = [pa.array([position] * len(rows), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
-                    yield pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA)
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        position, file = files[number]
+        for rows in stored_rows(folder, file, tables[position]):
+            keys, values = zip(*rows, strict=True)
+            columns = [pa.array([position] * len(rows), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA)
 
-    return spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, ROW_COLUMNS)
+    return map_numbers(spark, len(files), read, ROW_SCHEMA)
 
 
 def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -247,24 +243,6 @@ def _older_forms(folder: ParquetFolder, file: ManifestFile) -> Iterator[tuple[in
     with folder.parquet_file(file.older_forms.path) as content:
         for batch in content.iter_batches(_ROWS_AT_ONCE):
             yield from zip(batch.column("row").to_pylist(), batch.column("value").to_pylist(), strict=True)
-
-
-def _digests(rows: DataFrame, tables: int) -> list[RowDigest]:
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        totals: dict[int, RowDigest] = {}
-        for batch in batches:
-            grouped: dict[int, list[tuple[bytes, bytes]]] = {}
-            for position, key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                grouped.setdefault(position, []).append((key, value))
-            for position, items in grouped.items():
-                totals[position] = totals.get(position, RowDigest()) + digest_of_rows(items)
-        found = [{"base_table": position, "rows": digest.rows, "digest": digest.hex} for position, digest in totals.items()]
-        yield pa.RecordBatch.from_pylist(found, schema=_DIGEST_SCHEMA)
-
-    totals = [RowDigest() for _ in range(tables)]
-    for row in rows.mapInArrow(work, _DIGEST_COLUMNS).collect():
-        totals[row["base_table"]] += RowDigest.parse(row["rows"], row["digest"])
-    return totals
 
 
 def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:

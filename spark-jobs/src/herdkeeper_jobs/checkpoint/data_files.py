@@ -28,10 +28,11 @@ from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
-from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
+from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile
+from herdkeeper_jobs.spark_tasks import Batches, RowsInTasks, map_in_tasks
 from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
@@ -42,10 +43,6 @@ _ROWS_READ_AT_ONCE = 1_000
 """Rows that a re-read holds decoded: rows may have some kilobytes each, and tasks share a pod."""
 _FOLDER_NAME = re.compile(r"[\w-][\w.-]{0,59}")
 """At most 240 bytes: a volume takes 255."""
-_RESULT_COLUMNS = (
-    "table_index int, path string, rows long, size long, hash string, digest string, "
-    "older_path string, older_rows long, older_size long, older_hash string, not_null array<string>"
-)
 _RESULT_SCHEMA = pa.schema(
     [
         ("table_index", pa.int32()),
@@ -93,7 +90,7 @@ def write_tables(
         The written files by table, in the order of `tables`; a table without rows has none.
     """
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Batches) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.attemptNumber()
@@ -105,7 +102,7 @@ def write_tables(
 
         return _write_task(batches, open_table)
 
-    found = rows.mapInArrow(write, _RESULT_COLUMNS).collect()
+    found = map_in_tasks(rows, write, _RESULT_SCHEMA).collect()
     written = []
     for position in range(len(tables)):
         mine = sorted((row for row in found if row["table_index"] == position), key=lambda row: str(row["path"]))
@@ -306,7 +303,7 @@ class _TableWriter:
         self._older.write(pa.RecordBatch.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
 
 
-def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _TableWriter]) -> Iterator[pa.RecordBatch]:
+def _write_task(batches: Batches, open_table: Callable[[int], _TableWriter]) -> Iterator[pa.RecordBatch]:
     writers: dict[int, _TableWriter] = {}
     for batch in batches:
         for position, rows in by_table(batch):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.manifests.manifest import ManifestFile
+from herdkeeper_jobs.spark_tasks import map_numbers
 from herdkeeper_jobs.storage.stored_path import file_hash, file_size
 
 _TASKS_PER_CORE = 2
@@ -36,14 +37,12 @@ def faults_of_files(spark: SparkSession, folder: ParquetFolder, files: Sequence[
 def faults_in_tasks(spark: SparkSession, items: int, fault_of: Callable[[int], str]) -> list[str]:
     """Runs `fault_of` in tasks for the items from 0 on and returns its non-empty results in order. `fault_of` must be picklable."""
 
-    def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                if fault := fault_of(number):
-                    yield pa.RecordBatch.from_pylist([{"number": number, "fault": fault}], schema=_FAULT_SCHEMA)
+    def check(number: int) -> Iterator[pa.RecordBatch]:
+        if fault := fault_of(number):
+            yield pa.RecordBatch.from_pylist([{"number": number, "fault": fault}], schema=_FAULT_SCHEMA)
 
     if not items:
         return []
     tasks = min(items, _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    found = spark.range(0, items, 1, tasks).mapInArrow(check, "number int, fault string").collect()
+    found = map_numbers(spark, items, check, _FAULT_SCHEMA, tasks).collect()
     return [row["fault"] for row in sorted(found, key=lambda row: int(row["number"]))]

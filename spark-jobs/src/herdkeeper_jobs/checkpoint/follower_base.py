@@ -22,7 +22,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, Base, BaseRows, BaseTable, BaseUnusable, proven_rows
+from herdkeeper_jobs.checkpoint.base import ROW_SCHEMA, Base, BaseRows, BaseTable, BaseUnusable, proven_rows
 from herdkeeper_jobs.checkpoint.data_files import NewParquetFile
 from herdkeeper_jobs.checkpoint.file_check import file_fault
 from herdkeeper_jobs.checkpoint.follower_stream import (
@@ -36,6 +36,7 @@ from herdkeeper_jobs.checkpoint.follower_stream import (
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestBase, ManifestFile, Position
+from herdkeeper_jobs.spark_tasks import map_numbers
 from herdkeeper_jobs.storage.stored_path import found_below, remove_file
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint, StateIndex, StateTable
 
@@ -193,18 +194,15 @@ def load_tables(spark: SparkSession, base: FollowerBase) -> BaseRows:
     """Reads the rows back in tasks and proves them. Raises InvariantViolated if they differ from what the follower sent."""
     folder, files = base.folder, base.files
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                file = files[number]
-                if fault := file_fault(folder, file):
-                    raise BaseUnusable(fault)
-                with folder.parquet_file(file.path) as content:
-                    for rows in content.iter_batches(_ROWS_AT_ONCE):
-                        yield rows.cast(ROW_SCHEMA)
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        if fault := file_fault(folder, files[number]):
+            raise BaseUnusable(fault)
+        with folder.parquet_file(files[number].path) as content:
+            for rows in content.iter_batches(_ROWS_AT_ONCE):
+                yield rows.cast(ROW_SCHEMA)
 
     try:
-        return proven_rows(spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, ROW_COLUMNS), base)
+        return proven_rows(map_numbers(spark, len(files), read, ROW_SCHEMA), base)
     except BaseUnusable as error:
         raise InvariantViolated(
             f"the tables of the follower {base.record.follower}, as they were written to {folder.place}: {error}"

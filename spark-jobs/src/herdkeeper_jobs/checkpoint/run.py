@@ -66,8 +66,9 @@ from herdkeeper_jobs.manifests.manifest import (
     commit_manifest,
     tablespace_folder,
 )
+from herdkeeper_jobs.spark_tasks import map_numbers
 from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, file_size
-from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
+from herdkeeper_jobs.wal.blocks import BLOCK_SCHEMA, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import fold_partitions, highest_auto_increments, last_changes, place_changes
@@ -372,13 +373,10 @@ def _read(spark: SparkSession, origin: Origin, blocks: Blocks) -> TaskLog:
     def entries(number: int) -> Iterator[pa.RecordBatch]:
         return read_archived(archived[number]) if number < len(archived) else read_partition(live[number - len(archived)])
 
-    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from blocks.of_batches(decode_batches(entries(number)))
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        return blocks.of_batches(decode_batches(entries(number)))
 
-    tasks = len(archived) + len(live)
-    return TaskLog.of_blocks(spark.range(0, tasks, 1, max(1, tasks)).mapInArrow(read, BLOCK_COLUMNS), blocks)
+    return TaskLog.of_blocks(map_numbers(spark, len(archived) + len(live), read, BLOCK_SCHEMA), blocks)
 
 
 def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
@@ -449,7 +447,8 @@ def _cut(entries: TaskLog, target: Target) -> _Cut:
 
 def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int, outline: LogOutline) -> dict[str, RowDigest]:
     timeline = log_timeline(entries, origin.start, outline)
-    return table_digests(last_changes(origin.with_rows(place_changes(entries, timeline), timeline), partitions), timeline.tables)
+    rows = last_changes(origin.with_rows(place_changes(entries, timeline), timeline), partitions)
+    return dict(zip((table.name for table in timeline.tables), table_digests(rows, len(timeline.tables)), strict=True))
 
 
 def _verification(comparison: FollowerComparison | None, folded: _Folded) -> Verification:

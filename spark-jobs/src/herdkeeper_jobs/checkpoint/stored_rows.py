@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from xxhash import xxh3_128_digest
 
 from herdkeeper.codecs.herddb.record import RowDecoder
@@ -33,19 +31,9 @@ _UNITS = np.array([_FLOAT_BYTES if TYPE_OF_CODE.get(code) is ColumnType.FLOAT_AR
 _KNOWN = np.array([code in TYPE_OF_CODE for code in range(_MAX_CODE + 1)], np.bool_)
 
 
-class RowsInTasks(Protocol):
-    """Stored rows (table_index, row_key, row_value) that only tasks read: a DataFrame, or a fold's result."""
-
-    def mapInArrow(  # noqa: N802 - Spark's name
-        self, func: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
-    ) -> DataFrame:
-        """Applies `func` to each task's rows; `schema` is the result's, as Spark DDL."""
-        ...
-
-
 def by_table(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yields the rows (table_index, row_key, row_value) of each table that has any."""
-    indexes = batch.column("table_index").to_numpy()
+    """Yields the rows of each table that has any. The first column has the index of each row's table."""
+    indexes = batch.column(0).to_numpy()
     if len(indexes) and (indexes == indexes[0]).all():
         yield int(indexes[0]), batch
         return

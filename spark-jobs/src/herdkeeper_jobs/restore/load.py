@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,10 +20,10 @@ from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
 from herdkeeper_jobs.restore.ddl import insert
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import SourceTable
+from herdkeeper_jobs.spark_tasks import map_numbers
 
 _ATTEMPTS = 10
 """Per chunk. Each attempt waits for a leader itself, so this is far more than a failover needs."""
-_COLUMNS = "rows long"
 _SCHEMA = pa.schema([("rows", pa.int64())])
 
 
@@ -43,18 +43,13 @@ def load_groups(
     statements = [insert(table.definition) for table in tables]
     finished = frozenset(done)
 
-    def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for position in batch.column(0).to_pylist():
-                group = open_groups[position]
-                with open_session(target) as session:
-                    loaded = load_group(session, group, folder, statements[group.table], finished)
-                yield pa.RecordBatch.from_arrays([pa.array([loaded], pa.int64())], schema=_SCHEMA)
+    def load(number: int) -> Iterator[pa.RecordBatch]:
+        group = open_groups[number]
+        with open_session(target) as session:
+            loaded = load_group(session, group, folder, statements[group.table], finished)
+        yield pa.RecordBatch.from_arrays([pa.array([loaded], pa.int64())], schema=_SCHEMA)
 
-    if not open_groups:
-        return 0
-    frame = spark.range(0, len(open_groups), 1, len(open_groups)).mapInArrow(load, _COLUMNS)
-    return sum(row["rows"] for row in frame.collect())
+    return sum(row["rows"] for row in map_numbers(spark, len(open_groups), load, _SCHEMA).collect()) if open_groups else 0
 
 
 def load_group(session: Session, group: RowGroup, folder: ParquetFolder, statement: str, done: frozenset[str]) -> int:

@@ -8,11 +8,10 @@ bytes differ though all values are equal. The checkpoint keeps these older forms
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType
@@ -20,6 +19,7 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
+from herdkeeper_jobs.checkpoint.table_digests import digests_of_parts
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRetryable
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import default_literal, quoted
@@ -28,8 +28,6 @@ from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target
 from herdkeeper_jobs.restore.source import Source, SourceTable
 
 _ATTEMPTS = 5
-_COLUMNS = "position int, rows long, digest string"
-_SCHEMA = pa.schema([("position", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
 _TYPE_NAMES = {ColumnType.INTEGER: "integer", ColumnType.BYTES: "bytearray", ColumnType.FLOAT_ARRAY: "floatarray"}
 """The name of a type in syscolumns, if it is not its name in lower case."""
 
@@ -84,7 +82,7 @@ def _require_stored_rows(spark: SparkSession, source: Source, tables: Sequence[S
         position, file = files[number]
         return position, sum(map(digest_of_rows, stored_rows(folder, file, definitions[position])), RowDigest())
 
-    for table, stored in zip(tables, _digests(spark, of_file, len(files), len(tables)), strict=True):
+    for table, stored in zip(tables, digests_of_parts(spark, len(files), of_file, len(tables)), strict=True):
         if stored.hex != table.manifest.digest:
             raise InvariantViolated(
                 f"table {table.name!r}: the checkpoint's files give rows with digest {stored.hex} as HerdDB stores them, instead of "
@@ -165,7 +163,7 @@ def _file_digests(spark: SparkSession, source: Source, groups: Sequence[RowGroup
             rows = (row for batch in file.iter_batches(group.chunk_rows, [group.number]) for row in rows_of(batch))
             return group.table, digest(definitions[group.table], rows)
 
-    return _digests(spark, of_group, len(groups), len(definitions))
+    return digests_of_parts(spark, len(groups), of_group, len(definitions))
 
 
 def _sql_digests(spark: SparkSession, tables: Sequence[SourceTable], target: Target) -> list[RowDigest]:
@@ -173,7 +171,7 @@ def _sql_digests(spark: SparkSession, tables: Sequence[SourceTable], target: Tar
         with open_session(target) as session:
             return position, digest_in_sql(session, tables[position])
 
-    return _digests(spark, of_table, len(tables), len(tables))
+    return digests_of_parts(spark, len(tables), of_table, len(tables))
 
 
 def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
@@ -187,19 +185,3 @@ def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
             reason = str(error)
             session.close()
     raise RestoreRetryable(f"table {table.name!r} could not be read in {_ATTEMPTS} attempts, the last one: {reason}")
-
-
-def _digests(spark: SparkSession, of_item: Callable[[int], tuple[int, RowDigest]], items: int, tables: int) -> list[RowDigest]:
-    """Runs one task per item, and adds up the digests by table."""
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for position in batch.column(0).to_pylist():
-                table, found = of_item(position)
-                yield pa.RecordBatch.from_pylist([{"position": table, "rows": found.rows, "digest": found.hex}], schema=_SCHEMA)
-
-    totals = [RowDigest() for _ in range(tables)]
-    frame: DataFrame | None = spark.range(0, items, 1, items).mapInArrow(work, _COLUMNS) if items else None
-    for row in frame.collect() if frame is not None else ():
-        totals[row["position"]] += RowDigest.parse(row["rows"], row["digest"])
-    return totals

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-BLOCK_COLUMNS = "block binary"
+from herdkeeper_jobs.spark_tasks import Batches
+
 _BLOCK_BYTES = 4 * 1024 * 1024
 _WRITTEN_AT_ONCE = 1024 * 1024
-_BLOCK_SCHEMA = pa.schema([("block", pa.binary())])
-Batches = Iterable[pa.RecordBatch]
+BLOCK_SCHEMA = pa.schema([("block", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Blocks:
         return _in_file(self.folder / uuid.uuid4().hex)
 
     def of_batches(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Packs rows into blocks (BLOCK_COLUMNS)."""
+        """Packs rows into blocks (BLOCK_SCHEMA)."""
         with self.write() as writer:
             for batch in batches:
                 for block in writer.blocks(pa.Table.from_batches([batch])):
-                    yield pa.RecordBatch.from_arrays([block], schema=_BLOCK_SCHEMA)
+                    yield pa.RecordBatch.from_arrays([block], schema=BLOCK_SCHEMA)
 
     def rows(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yields the rows of blocks, sharing their memory; `batches` may have other columns, too."""

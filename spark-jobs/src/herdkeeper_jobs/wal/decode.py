@@ -25,11 +25,6 @@ LOG_SCHEMA = pa.schema(
 )
 """One row per log entry; `timestamp` in milliseconds. `table_name`, `row_key` and `row_value` are empty for types without them."""
 
-LOG_COLUMNS = (
-    "ledger_id long, entry_id long, timestamp long, type int, transaction_id long, table_name string, row_key binary, row_value binary"
-)
-"""LOG_SCHEMA as Spark DDL."""
-
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Converts batches with ledger_id, entry_id and payload (`herdkeeper_jobs.bookkeeper.reader.ENTRY_SCHEMA`) to LOG_SCHEMA.

@@ -7,7 +7,7 @@ both on Arrow columns, and Spark moves their results: no row is a Python object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,16 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, Row, functions
+from pyspark.sql.types import StructType
 
 from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
+from herdkeeper_jobs.spark_tasks import Batches, Work, map_in_tasks
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
-from herdkeeper_jobs.wal.last_writer import LAST_COLUMNS, SENT_COLUMNS, from_blocks, to_blocks
+from herdkeeper_jobs.wal.last_writer import LAST_SCHEMA, SENT_SCHEMA, from_blocks, to_blocks
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.task_log import TaskLog, Work
+from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline
 
-_MAX_KEY_COLUMNS = "table_index int, highest binary"
 _MAX_KEY_SCHEMA = pa.schema([("table_index", pa.int32()), ("highest", pa.binary())])
 _CHANGES_IN_A_PARTITION, _MOST_PARTITIONS = 500_000, 2_000
 _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_key", "row_value")
@@ -51,26 +52,26 @@ class PlacedChanges:
     base: BaseChanges | None = None
     places: Sequence[int | None] = ()
 
-    def in_tasks(self, work: Work, columns: str) -> DataFrame:
-        """Applies `work` to each task's changes (`batch_place.PLACED_SCHEMA`). `columns` is the result's schema, as Spark DDL.
+    def in_tasks(self, work: Work, made: pa.Schema) -> DataFrame:
+        """Applies `work` to each task's changes (`batch_place.PLACED_SCHEMA`). `made` is the result's schema.
 
         Tasks raise LogInconsistentError, which reaches the driver inside Spark's exception.
         """
         placing, base = self.placing, self.base
 
-        def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def place(batches: Batches) -> Iterator[pa.RecordBatch]:
             return work(placing.value.place(batch) for batch in batches)
 
-        placed = self.log.in_tasks(place, columns, _CHANGE_NAMES)
+        placed = self.log.in_tasks(place, made, _CHANGE_NAMES)
         if base is None:
             return placed
 
         places, at = self.places, base.at
 
-        def place_base(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def place_base(batches: Batches) -> Iterator[pa.RecordBatch]:
             return work(_placed_base(batch, places, at) for batch in batches)
 
-        return placed.unionByName(base.rows.mapInArrow(place_base, columns))
+        return placed.unionByName(map_in_tasks(base.rows, place_base, made))
 
 
 def place_changes(log: TaskLog, timeline: Timeline) -> PlacedChanges:
@@ -113,28 +114,28 @@ class LastRows:
     sent: DataFrame
     blocks: Blocks
 
-    def mapInArrow(self, func: Work, schema: str) -> DataFrame:  # noqa: N802 - Spark's name, so that rows in Spark serve as well
+    def mapInArrow(self, func: Work, schema: StructType) -> DataFrame:  # noqa: N802 - Spark's name, so that rows in Spark serve as well
         """Applies `func` to each task's rows."""
 
         blocks = self.blocks
 
-        def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
             return func(from_blocks(batches, blocks))
 
         return self.sent.mapInArrow(of_task, schema)
 
     def collect(self) -> list[Row]:
-        return self.mapInArrow(iter, LAST_COLUMNS).collect()
+        return map_in_tasks(self, iter, LAST_SCHEMA).collect()
 
 
 def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
     """Returns the remaining rows (table_index, row_key, row_value), partitioned by key."""
     blocks = placed.log.blocks
 
-    def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def send(batches: Batches) -> Iterator[pa.RecordBatch]:
         return to_blocks(batches, partitions, blocks)
 
-    return LastRows(placed.in_tasks(send, SENT_COLUMNS).repartitionById(partitions, functions.col("bucket")), blocks)
+    return LastRows(placed.in_tasks(send, SENT_SCHEMA).repartitionById(partitions, functions.col("bucket")), blocks)
 
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -154,10 +155,10 @@ def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Map
     sizes = {position: 8 if table.key_columns[0].type is ColumnType.LONG else 4 for position, table in wanted.items()}
     positions = list(wanted)
 
-    def highest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def highest(batches: Batches) -> Iterator[pa.RecordBatch]:
         return (_highest_keys(batch, positions) for batch in batches)
 
-    rows = placed.in_tasks(highest, _MAX_KEY_COLUMNS).groupBy("table_index").agg(functions.max("highest").alias("highest")).collect()
+    rows = placed.in_tasks(highest, _MAX_KEY_SCHEMA).groupBy("table_index").agg(functions.max("highest").alias("highest")).collect()
     found = {
         wanted[row["table_index"]].uuid: int.from_bytes(row["highest"], "big")
         for row in rows

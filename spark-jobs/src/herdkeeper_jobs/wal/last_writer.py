@@ -17,15 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from herdkeeper_jobs.spark_tasks import Batches
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA
-from herdkeeper_jobs.wal.blocks import Batches, Blocks
+from herdkeeper_jobs.wal.blocks import Blocks
 
 SENT_SCHEMA = pa.schema([("bucket", pa.int32()), ("block", pa.binary())])
-SENT_COLUMNS = "bucket int, block binary"
-"""SENT_SCHEMA as Spark DDL."""
 LAST_SCHEMA = pa.schema([("table_index", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
-LAST_COLUMNS = "table_index int, row_key binary, row_value binary"
-"""LAST_SCHEMA as Spark DDL."""
 
 HELD_BYTES = 64 * 1024 * 1024
 """Changes that a task holds before it folds them. The fold needs about three times as much."""

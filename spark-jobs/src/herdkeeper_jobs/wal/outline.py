@@ -20,9 +20,7 @@ from herdkeeper_jobs.wal.task_log import Entries, TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline, walk
 
 _EXTENT_NAMES = ("entries", "ledger_id", "entry_id", "timestamp", "latest")
-_EXTENT_COLUMNS = ", ".join(f"{name} long" for name in _EXTENT_NAMES)
 _EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in _EXTENT_NAMES])
-_OUTLINE_COLUMNS = f"{_EXTENT_COLUMNS}, block binary"
 _OUTLINE_SCHEMA = _EXTENT_SCHEMA.append(pa.field("block", pa.binary()))
 """An extent, or a block of control entries."""
 _DEFINITION_NAMES = (*BOUNDARY_NAMES, "table_name", "row_value")
@@ -54,7 +52,7 @@ class LogOutline:
 
 def log_outline(log: TaskLog) -> LogOutline:
     """Scans a log once."""
-    found = log.of_each_input(_outline, _OUTLINE_COLUMNS).collect()
+    found = log.of_each_input(_outline, _OUTLINE_SCHEMA).collect()
     blocks = pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found if row["block"] is not None], pa.binary())})
     boundaries = [BOUNDARY_SCHEMA.empty_table()]
     definitions: list[ControlEntry] = []
@@ -70,7 +68,7 @@ def log_outline(log: TaskLog) -> LogOutline:
 
 def log_extent(log: TaskLog) -> LogExtent:
     """Counts the entries of a log, and finds the last entry's time and the latest time."""
-    return _extent_of(log.in_tasks(_extents, _EXTENT_COLUMNS, ("ledger_id", "entry_id", "timestamp")).collect())
+    return _extent_of(log.in_tasks(_extents, _EXTENT_SCHEMA, ("ledger_id", "entry_id", "timestamp")).collect())
 
 
 def _extent_of(parts: Sequence[Row]) -> LogExtent:

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from herdkeeper_jobs.wal.blocks import Batches, Blocks
-from herdkeeper_jobs.wal.decode import LOG_COLUMNS, LOG_SCHEMA
+from herdkeeper_jobs.spark_tasks import Batches, Work, map_in_tasks
+from herdkeeper_jobs.wal.blocks import Blocks
+from herdkeeper_jobs.wal.decode import LOG_SCHEMA
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _LSN = ("ledger_id", "entry_id")
-_DDL = dict(zip(LOG_SCHEMA.names, LOG_COLUMNS.split(", "), strict=True))
-Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 Read = Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
 """Makes entries of a task's input, in batches with the requested columns of LOG_SCHEMA, or more. Repeatable."""
 Entries = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
@@ -54,29 +53,29 @@ class TaskLog:
         """Those of `entries` between the first and the last one."""
         return _within(entries, self.first, self.last)
 
-    def in_tasks(self, work: Work, made: str, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
-        """Applies `work` to each task's entries, with these columns. `made` is the result's schema, as Spark DDL."""
+    def in_tasks(self, work: Work, made: pa.Schema, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
+        """Applies `work` to each task's entries, with these columns. `made` is the result's schema."""
         entries = partial(_entries, self.read, (self.first, self.last))
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
             return work(entries(batches, columns))
 
-        return self.tasks.mapInArrow(of_task, made)
+        return map_in_tasks(self.tasks, of_task, made)
 
-    def of_each_input(self, work: Callable[[Entries], Iterator[pa.RecordBatch]], made: str) -> DataFrame:
+    def of_each_input(self, work: Callable[[Entries], Iterator[pa.RecordBatch]], made: pa.Schema) -> DataFrame:
         """Applies `work` to the entries of each input batch. It may read them repeatedly, first with few columns, so that rare columns are
-        only read where needed. `made` is the result's schema, as Spark DDL."""
+        only read where needed. `made` is the result's schema."""
         entries = partial(_entries, self.read, (self.first, self.last))
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 yield from work(partial(entries, [batch]))
 
-        return self.tasks.mapInArrow(of_task, made)
+        return map_in_tasks(self.tasks, of_task, made)
 
     def rows(self, *columns: str) -> DataFrame:
         """These columns of the entries, as rows."""
-        return self.in_tasks(iter, ", ".join(_DDL[name] for name in columns), columns)
+        return self.in_tasks(iter, pa.schema([LOG_SCHEMA.field(name) for name in columns]), columns)
 
 
 def _entries(read: Read, between: tuple[Lsn | None, Lsn | None], batches: Batches, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
