@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -43,18 +43,13 @@ _ROWS_READ_AT_ONCE = 1_000
 """Rows that a re-read holds decoded: rows may have some kilobytes each, and tasks share a pod."""
 _FOLDER_NAME = re.compile(r"[\w-][\w.-]{0,59}")
 """At most 240 bytes: a volume takes 255."""
+_FILE_NAMES, _FILE_TYPES = ("path", "rows", "size", "hash"), (pa.string(), pa.int64(), pa.int64(), pa.string())
 _RESULT_SCHEMA = pa.schema(
     [
         ("table_index", pa.int32()),
-        ("path", pa.string()),
-        ("rows", pa.int64()),
-        ("size", pa.int64()),
-        ("hash", pa.string()),
+        *zip(_FILE_NAMES, _FILE_TYPES, strict=True),
         ("digest", pa.string()),
-        ("older_path", pa.string()),
-        ("older_rows", pa.int64()),
-        ("older_size", pa.int64()),
-        ("older_hash", pa.string()),
+        *((f"older_{name}", kind) for name, kind in zip(_FILE_NAMES, _FILE_TYPES, strict=True)),
         ("not_null", pa.list_(pa.string())),
     ]
 )
@@ -113,9 +108,8 @@ def write_tables(
 
 
 def _data_file(row: Row) -> ManifestFile:
-    names = ("path", "rows", "size", "hash")
-    older = None if row["older_path"] is None else ManifestFile(**{name: row[f"older_{name}"] for name in names})
-    return ManifestFile(**{name: row[name] for name in names}, older_forms=older)
+    older = None if row["older_path"] is None else ManifestFile(**{name: row[f"older_{name}"] for name in _FILE_NAMES})
+    return ManifestFile(**{name: row[name] for name in _FILE_NAMES}, older_forms=older)
 
 
 def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: ParquetFolder) -> None:
@@ -312,13 +306,12 @@ def _write_task(batches: Batches, open_table: Callable[[int], _TableWriter]) -> 
             writers[position].add(rows)
         while sum(writer.held_bytes for writer in writers.values()) > _HELD_BYTES:
             max(writers.values(), key=lambda writer: writer.held_bytes).flush()
-    results = [(*_result(position, *writer.finish()), sorted(writer.nulls_in)) for position, writer in writers.items()]
-    if results:
-        columns_ = [pa.array(column, field.type) for column, field in zip(zip(*results, strict=True), _RESULT_SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns_, schema=_RESULT_SCHEMA)
+    if writers:
+        yield pa.RecordBatch.from_pylist([_result(position, writer) for position, writer in writers.items()], schema=_RESULT_SCHEMA)
 
 
-def _result(position: int, digest: RowDigest, file: ManifestFile) -> Sequence[str | int | None]:
-    older = file.older_forms
-    older_columns = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
-    return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *older_columns)
+def _result(position: int, writer: _TableWriter) -> dict[str, object]:
+    digest, file = writer.finish()
+    older = {} if file.older_forms is None else {f"older_{name}": getattr(file.older_forms, name) for name in _FILE_NAMES}
+    own = {name: getattr(file, name) for name in _FILE_NAMES}
+    return {"table_index": position, "digest": digest.hex, "not_null": sorted(writer.nulls_in), **own, **older}
