@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -32,6 +34,8 @@ class _Index(Part):
 
 
 class _Transaction(Part):
+    """The fields of `StateTransaction`."""
+
     transaction_id: int
     begin: tuple[int, int]
     new_tables: tuple[str, ...]
@@ -63,17 +67,7 @@ class Continuation(Part):
                 )
                 for index in state.indexes
             ),
-            transactions=tuple(
-                _Transaction(
-                    transaction_id=transaction.transaction_id,
-                    begin=transaction.begin,
-                    new_tables=transaction.new_tables,
-                    dropped_tables=transaction.dropped_tables,
-                    new_indexes=transaction.new_indexes,
-                    dropped_indexes=transaction.dropped_indexes,
-                )
-                for transaction in state.transactions
-            ),
+            transactions=tuple(_Transaction(**asdict(transaction)) for transaction in state.transactions),
         )
 
     @property
@@ -82,12 +76,7 @@ class Continuation(Part):
         return LogState(
             tuple(StateTable(decode_table(bytes.fromhex(table.definition)), table.maker, table.altered) for table in self.tables),
             tuple(self._index(index) for index in self.indexes),
-            tuple(
-                StateTransaction(
-                    one.transaction_id, Lsn(*one.begin), one.new_tables, one.dropped_tables, one.new_indexes, one.dropped_indexes
-                )
-                for one in self.transactions
-            ),
+            tuple(StateTransaction(**one.model_dump() | {"begin": Lsn(*one.begin)}) for one in self.transactions),
         )
 
     def _index(self, index: _Index) -> StateIndex:
