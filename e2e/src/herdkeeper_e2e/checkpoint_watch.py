@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import queue
-import threading
 from pathlib import Path
 
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
-from herdkeeper_e2e.writer import read_orders
+from herdkeeper_e2e.writer import orders_of_input
 
 PAUSE_SECONDS = 0.2
 
@@ -51,8 +50,7 @@ def look(destination: Path, before: frozenset[Path]) -> tuple[frozenset[Path], l
 
 
 def main() -> None:
-    orders: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
+    orders = orders_of_input()
     found: frozenset[Path] = frozenset()
     wrong: dict[str, None] = {}
     looks = 0

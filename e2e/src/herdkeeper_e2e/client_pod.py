@@ -46,6 +46,12 @@ def client_pod(name: str, container: Object, volumes: list[Object], machine: str
 
 def start_pod(kubectl: Kubectl, manifest: Object) -> None:
     """Create the pod unless it exists, admit it, and wait until it runs."""
+    kubectl.apply(json.dumps(ADMISSION))
+    start_stranger(kubectl, manifest)
+
+
+def start_stranger(kubectl: Kubectl, manifest: Object) -> None:
+    """As `start_pod`, and admit it nowhere."""
     name = manifest["metadata"]["name"]
 
     def running() -> Object | Pending:
@@ -55,6 +61,5 @@ def start_pod(kubectl: Kubectl, manifest: Object) -> None:
         problem = pod_problem(pod)
         return Pending(problem) if problem else pod
 
-    kubectl.apply(json.dumps(ADMISSION))
     kubectl.apply(json.dumps(manifest))
     wait_for(f"the start of the pod {name}", running, START)

@@ -74,10 +74,7 @@ class Bookies:
     @staticmethod
     def of(kubectl: Kubectl, name: str) -> Bookies:
         """Read the status. Raises KeyError if the cluster or its status does not exist."""
-        found = kubectl.get("bookkeepercluster", name)
-        if found is None:
-            raise KeyError(f"there is no BookKeeperCluster {name}")
-        status = found["status"]
+        status = kubectl.existing("bookkeepercluster", name)["status"]
         address = str(status["zooKeeperAddress"])
         ensemble = secure_ensemble(address, kubectl.namespace)
         identity = BookKeeperNames(ObjectKey(kubectl.namespace, name)).identity_secret

@@ -8,7 +8,6 @@ chunks if its standard input ends, so that it never outlives its caller.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, SqlError
 from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e import statements
+from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.nycflights import TABLES, DataError, Row, Table, chunks, read_rows
 from herdkeeper_e2e.session import Session, SettingError, open_session
 
@@ -179,12 +179,6 @@ def _require_complete(session: Session, table: Table, total: int) -> None:
         raise LoadError(f"the table {table.name} has {present:,} rows, its file has {total:,}: run the load again")
 
 
-def _stop_at_end_of_input(stop: threading.Event) -> None:
-    while os.read(0, 4096):  # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
-        pass
-    stop.set()
-
-
 def main() -> int:
     """The command line; 0 when all tables are complete, 1 with a reason on standard error otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -197,8 +191,7 @@ def main() -> int:
     if unknown := set(wanted) - {table.name for table in TABLES}:
         parser.error(f"--tables: there is no table {', '.join(sorted(unknown))}")
     plan = LoadPlan(arguments.data, arguments.chunk_rows, arguments.connections)
-    stop = threading.Event()
-    threading.Thread(target=_stop_at_end_of_input, args=(stop,), daemon=True).start()
+    stop = stop_order()
     try:
         with open_session() as session:
             for table in TABLES:

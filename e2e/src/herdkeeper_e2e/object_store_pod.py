@@ -12,9 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from herdkeeper_e2e import built_images
+from herdkeeper_e2e.go_module import go_program
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.object_store import ENDPOINT, SERVING, Keys
-from herdkeeper_e2e.object_store_process import server_program
+from herdkeeper_e2e.object_store_process import SERVER
 from herdkeeper_e2e.tools_pod import WORK, Database, ToolsPod
 
 BUCKET = "backups"
@@ -40,7 +41,7 @@ class ObjectStorePod:
         tools = ToolsPod(kubectl, name, database, image=built_images.SPARK)
         tools.start()
         with TemporaryDirectory() as folder:
-            shutil.copy2(server_program("linux"), Path(folder) / "s3-server")
+            shutil.copy2(go_program(SERVER, "linux"), Path(folder) / "s3-server")
             tools.copy(Path(folder), ".")
         # A folder of the pod's volume: a container's own file system may lack extended attributes, which hold the ETags.
         serve = ("--program", f"{WORK}/s3-server", "--folder", f"{WORK}/buckets", "--bucket", BUCKET, "--listen", f"0.0.0.0:{_PORT}")

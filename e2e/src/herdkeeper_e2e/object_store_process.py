@@ -6,20 +6,13 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+from herdkeeper_e2e.go_module import go_program
 from herdkeeper_e2e.object_store import SERVING, Keys
 
-_SCRIPT = Path(__file__).parents[2] / "bootstrap/go-program.sh"
-
-
-@cache
-def server_program(system: str = "") -> Path:
-    """Returns the server's file, for this machine's system or another one. It is built if missing, which takes minutes."""
-    command = [str(_SCRIPT), "object-store", *([system] if system else [])]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return Path(printed.strip())
+SERVER = "object-store"
+"""The server's name among the programs of the tests."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +24,7 @@ class StoreProcess:
     @staticmethod
     def start(folder: Path, port: int, keys: Keys, certificate: tuple[Path, Path] | None = None) -> StoreProcess:
         """Serve a folder's buckets at 127.0.0.1, with TLS if given a certificate and key (PEM). Raises SystemExit if it does not start."""
-        serve = [sys.executable, "-m", "herdkeeper_e2e.object_store", "--program", str(server_program()), "--folder", str(folder)]
+        serve = [sys.executable, "-m", "herdkeeper_e2e.object_store", "--program", str(go_program(SERVER)), "--folder", str(folder)]
         secure = ["--certificate", *map(str, certificate)] if certificate else []
         process = subprocess.Popen(
             [*serve, "--listen", f"127.0.0.1:{port}", *secure],

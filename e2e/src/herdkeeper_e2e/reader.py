@@ -18,7 +18,7 @@ from pathlib import Path
 
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.checker.stop_order import stop_when_told
+from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.history import Event, altered_in, comparison, judge, parse_history, recorded
 from herdkeeper_e2e.session import Session, open_session
 from herdkeeper_e2e.statements import quoted
@@ -65,11 +65,9 @@ def main() -> None:
     parser.add_argument("--while-writing", action="store_true", help="leave out rows that the history does not know yet")
     parser.add_argument("--repeat", action="store_true", help="while the writer goes on, until told to stop")
     arguments = parser.parse_args()
-    stop = threading.Event()
     with open_session() as session:
         if arguments.repeat:
-            threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
-            print(json.dumps({"violation": read_repeatedly(session, arguments.table, arguments.history, stop)}))
+            print(json.dumps({"violation": read_repeatedly(session, arguments.table, arguments.history, stop_order())}))
             return
         events = _events(arguments.history)
         rows = _rows(session, arguments.table)

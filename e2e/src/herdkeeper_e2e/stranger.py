@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from herdkeeper.planning.network_access import ENTRANCES
 from herdkeeper_e2e import built_images
-from herdkeeper_e2e.client_pod import CLIENT_LABELS, client_pod
-from herdkeeper_e2e.conditions import pod_problem
+from herdkeeper_e2e.client_pod import CLIENT_LABELS, client_pod, start_stranger
 from herdkeeper_e2e.kubectl import Kubectl, Object
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 PORTS = sorted({port for entrance in ENTRANCES for port in entrance.ports})
-START = Limit(300)
 _OPEN = """
 import concurrent.futures, json, socket, sys
 def opens(target):
@@ -51,14 +48,7 @@ class Stranger:
         for label in CLIENT_LABELS:
             del manifest["metadata"]["labels"][label]
         manifest["metadata"]["labels"] = manifest["metadata"]["labels"] | self.labels
-        self.kubectl.apply(json.dumps(manifest))
-
-        def running() -> bool | Pending:
-            pod = self.kubectl.get("pod", self.name)
-            problem = "there is no pod" if pod is None else pod_problem(pod)
-            return Pending(problem) if problem else True
-
-        wait_for(f"the start of {self.name}", running, START)
+        start_stranger(self.kubectl, manifest)
 
     def opens(self, pods: list[Object]) -> set[Port]:
         """Returns the ports of these pods that it can connect to, of all that any server has."""

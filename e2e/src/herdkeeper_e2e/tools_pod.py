@@ -44,19 +44,14 @@ class Database:
     @staticmethod
     def of(kubectl: Kubectl, herddb: str, bookkeeper: str, tablespace: str) -> Database:
         """Read the statuses; the resources must be Ready. Raises KeyError otherwise."""
-        database, bookies, tables = (
-            kubectl.get(kind, name)
-            for kind, name in (("herddbcluster", herddb), ("bookkeepercluster", bookkeeper), ("tablespace", tablespace))
-        )
-        if database is None or bookies is None or tables is None:
-            raise KeyError(f"{herddb}, {bookkeeper} or {tablespace} does not exist")
-        address = str(bookies["status"]["zooKeeperAddress"])
+        database = kubectl.existing("herddbcluster", herddb)
+        address = str(kubectl.existing("bookkeepercluster", bookkeeper)["status"]["zooKeeperAddress"])
         ensemble = secure_ensemble(address, kubectl.namespace)
         readers = BookKeeperNames(ObjectKey(kubectl.namespace, bookkeeper)).readers_secret
         return Database(
             zookeeper=address,
             herd_root=database["status"]["herdRoot"],
-            tablespace=tables["status"]["tablespaceName"],
+            tablespace=kubectl.existing("tablespace", tablespace)["status"]["tablespaceName"],
             credentials_secret=database["status"]["credentialsSecret"],
             identity=None if ensemble is None else readers,
             operator_identity=None if ensemble is None else ensemble.operator_secret,

@@ -104,8 +104,14 @@ def follow_order(orders: queue.Queue[str], recorder: Recorder) -> bool:
     return True
 
 
-def read_orders(orders: queue.Queue[str]) -> None:
-    """Put the lines of standard input into the queue; `stop` at its end."""
+def orders_of_input() -> queue.Queue[str]:
+    """Returns the lines of standard input as they come; `stop` at its end."""
+    orders: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
+    return orders
+
+
+def _read_orders(orders: queue.Queue[str]) -> None:
     rest = b""
     while piece := os.read(0, 4096):  # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
         *lines, rest = (rest + piece).split(b"\n")
@@ -121,8 +127,7 @@ def main() -> None:
     parser.add_argument("--patience-seconds", type=float, default=PATIENCE_SECONDS, help="after which an answer is given up")
     parser.add_argument("--pause-seconds", type=float, default=0.0, help="between an answer and the next row")
     arguments = parser.parse_args()
-    orders: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
+    orders = orders_of_input()
     with open_session() as session, arguments.history.open("w", encoding="utf-8") as file:
         with session.connect(Patience(deadline_seconds=60.0, call_seconds=30.0)) as connection:
             connection.execute(f"CREATE TABLE IF NOT EXISTS {quoted(arguments.table)} (`id` long, `payload` string, PRIMARY KEY (`id`))")

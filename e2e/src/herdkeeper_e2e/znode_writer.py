@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import queue
-import threading
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -16,7 +15,7 @@ from kazoo.exceptions import ConnectionLoss, OperationTimeoutError, SessionExpir
 
 from herdkeeper_e2e.history import EventKind
 from herdkeeper_e2e.session import zookeeper_client
-from herdkeeper_e2e.writer import Recorder, follow_order, read_orders
+from herdkeeper_e2e.writer import Recorder, follow_order, orders_of_input
 
 ROOT = "/written"
 ZNODES_OF_A_FOLDER = 1000
@@ -48,8 +47,7 @@ def main() -> None:
     parser.add_argument("--hosts", required=True, help="host:port,host:port of the ensemble")
     parser.add_argument("--history", type=Path, required=True, help="file for the events")
     arguments = parser.parse_args()
-    orders: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
+    orders = orders_of_input()
     with zookeeper_client(arguments.hosts) as zookeeper, arguments.history.open("w", encoding="utf-8") as file:
         write(zookeeper, Recorder(file), orders)
 

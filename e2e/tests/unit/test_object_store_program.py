@@ -12,8 +12,9 @@ import obstore
 import pytest
 
 from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.go_module import go_program
 from herdkeeper_e2e.object_store import SERVING, Keys
-from herdkeeper_e2e.object_store_process import server_program
+from herdkeeper_e2e.object_store_process import SERVER
 from herdkeeper_jobs.storage.object_store import StoreSettings
 
 KEYS = Keys("an-id", "a-secret")
@@ -28,7 +29,7 @@ def program(*arguments: str, **variables: str) -> subprocess.Popen[str]:
 
 
 def serve(folder: Path, port: int, *more: str) -> subprocess.Popen[str]:
-    where = ("--program", str(server_program()), "--folder", str(folder), "--listen", f"0.0.0.0:{port}")
+    where = ("--program", str(go_program(SERVER)), "--folder", str(folder), "--listen", f"0.0.0.0:{port}")
     return program(*where, "--bucket", BUCKET, *more)
 
 

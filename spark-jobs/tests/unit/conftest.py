@@ -11,7 +11,8 @@ import secret_keys
 from pyspark.sql import SparkSession
 from spark_of_tests import spark_of_tests
 
-from herdkeeper_e2e.object_store_process import server_program
+from herdkeeper_e2e.go_module import go_program
+from herdkeeper_e2e.object_store_process import SERVER
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 # Spark's workers, too, open the store with the variables that they were started with.
@@ -22,7 +23,7 @@ secret_keys.announce()
 def pytest_configure(config: pytest.Config) -> None:
     """Builds the object store's server before the tests, outside of any test's time limit."""
     if not config.option.collectonly:
-        server_program()
+        go_program(SERVER)
 
 
 @pytest.fixture(params=["folder", "object store"])

@@ -20,7 +20,7 @@ from pathlib import Path
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, SqlError
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.checker.stop_order import stop_when_told
+from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.fuzz.conversation import Conversation
 from herdkeeper_e2e.fuzz.judgement import Contents, Promises, Violation
 from herdkeeper_e2e.fuzz.story import Begin, End, Rest, Sql, Step, endless, prelude
@@ -138,8 +138,7 @@ def main() -> None:
     if arguments.what == "judge":
         _judge(arguments.promises)
         return
-    stop = threading.Event()
-    threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
+    stop = stop_order()
     with open_session() as session, arguments.said.open("w", encoding="utf-8") as said:
 
         def note(line: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from herdkeeper_e2e.checker.client import Client
 from herdkeeper_e2e.checker.recorder import Recorder
-from herdkeeper_e2e.checker.stop_order import stop_when_told
+from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.checker.work import Adding, Reading, Work, Writing
 from herdkeeper_e2e.session import Session, open_session
 
@@ -56,9 +56,7 @@ def main() -> None:
     parser.add_argument("--register", type=int, action="append", default=[], help="a client writes this register; may be repeated")
     parser.add_argument("--readers", type=int, default=2, help="clients that read all registers")
     parser.add_argument("--pause-seconds", type=float, default=0.02, help="of each client between two operations")
-    stop = threading.Event()
-    threading.Thread(target=stop_when_told, args=(stop,), daemon=True).start()
-    work(parser.parse_args(), stop)
+    work(parser.parse_args(), stop_order())
 
 
 if __name__ == "__main__":

@@ -8,20 +8,19 @@ import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_pod import client_pod, start_pod
+from herdkeeper_e2e.go_module import go_program
 from herdkeeper_e2e.kubectl import Kubectl, Object
 
 VERSION = "v3.16.0"
 """Of e2e/prometheus: the operator writes a configuration that this version reads."""
 NAME = "prometheus"
 LABELS = {"app.kubernetes.io/name": NAME}
-_BOOTSTRAP = Path(__file__).parents[3] / "bootstrap"
 _WORK, _ADDRESS = "/work", "127.0.0.1:9090"
 _UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{_WORK}')"
 _GET = f"""
@@ -56,7 +55,7 @@ class PrometheusPod:
         files = {f"rules-{number}.yaml": yaml.safe_dump(rule).encode() for number, rule in enumerate(rules)}
         configuration = scrape_configuration(rendered) | {"rule_files": sorted(files)}
         files["prometheus.yaml"] = yaml.safe_dump(configuration).encode()
-        self._copy({**files, NAME: _program(NAME, "linux").read_bytes()})
+        self._copy({**files, NAME: go_program(NAME, "linux").read_bytes()})
         settings = (f"--config.file={_WORK}/prometheus.yaml", f"--storage.tsdb.path={_WORK}/data", f"--web.listen-address={_ADDRESS}")
         run = f"cd {_WORK} && chmod +x {NAME} && exec ./{NAME} {' '.join(settings)} >log 2>&1 </dev/null &"
         self.kubectl.exec(NAME, "sh", "-c", run)
@@ -128,13 +127,8 @@ def scrape_configuration(rendered: Sequence[Object]) -> dict[str, Any]:
     """Returns what the Prometheus operator makes of the ServiceMonitors and PodMonitors, by its own code (e2e/scrape-config)."""
     monitors = "\n".join(json.dumps(each) for each in rendered if each["kind"] in ("ServiceMonitor", "PodMonitor"))
     written = subprocess.run(
-        [str(_program("scrape-config")), VERSION], input=monitors, check=True, stdout=subprocess.PIPE, text=True
+        [str(go_program("scrape-config")), VERSION], input=monitors, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
     # The operator's config-reloader replaces them in each pod.
     found: dict[str, Any] = yaml.safe_load(written.replace("$(SHARD)", "0").replace("$(POD_NAME)", NAME))
     return found
-
-
-def _program(*named: str) -> Path:
-    script = str(_BOOTSTRAP / "go-program.sh")
-    return Path(subprocess.run([script, *named], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
