@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from herdkeeper.codecs.herddb.index import decode_index, encode_index
 from herdkeeper.codecs.herddb.table import decode_table, encode_table
-from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StateIndex, StateTable, StateTransaction
+from herdkeeper_jobs.wal.log_state import LogState, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -29,8 +29,8 @@ class _Index(Part):
     definition: str
     table_uuid: str
     committed: bool
-    maker: int | None = None
-    """None if committed, and in older manifests, which only have `committed`."""
+    maker: int | None
+    """None if committed."""
 
 
 class _Transaction(Part):
@@ -75,14 +75,6 @@ class Continuation(Part):
         """Converts to the walk's state. Raises MalformedDataError or ValueError for an undecodable definition."""
         return LogState(
             tuple(StateTable(decode_table(bytes.fromhex(table.definition)), table.maker, table.altered) for table in self.tables),
-            tuple(self._index(index) for index in self.indexes),
+            tuple(StateIndex(decode_index(bytes.fromhex(index.definition)), index.table_uuid, index.maker) for index in self.indexes),
             tuple(StateTransaction(**one.model_dump() | {"begin": Lsn(*one.begin)}) for one in self.transactions),
         )
-
-    def _index(self, index: _Index) -> StateIndex:
-        definition = decode_index(bytes.fromhex(index.definition))
-        maker = index.maker
-        if maker is None and not index.committed:
-            makers = (one.transaction_id for one in self.transactions if definition.name in one.new_indexes)
-            maker = next(makers, NOBODY)
-        return StateIndex(definition, index.table_uuid, maker)
