@@ -4,7 +4,11 @@ A row with a finding runs on the code of the review, any other one on the commit
 that of the commit that brought it, with the test support of the old code where the test starts with that, else with the commit's. A test
 that passes proves nothing, and one that is not found says nothing: both fail the run. What stops before the test is told apart.
 
-Usage: python -m herdkeeper_e2e.closed_holes [WORDS]   (rows with all of the words; "finding:" means those with a finding, "finding:C5" one)
+Java tests run in the builder; those of one file that meet the same code run together. A member of their class that the old code can't
+compile is left out, so that it stops no test but its own.
+
+Usage: python -m herdkeeper_e2e.closed_holes [WORDS]   (rows with all of the words, and without those behind a "-"; "finding:" means those
+with a finding, "finding:C5" one)
 """
 
 from __future__ import annotations
@@ -15,11 +19,16 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
+
+from herdkeeper_e2e import java_members
+from herdkeeper_e2e.control_plane import binaries, helm
+from herdkeeper_e2e.outcomes import Outcome, Result, compile_errors, of_maven, of_pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/closed-holes.md"
@@ -28,28 +37,19 @@ ABOUT_TESTS = "\n## Tests\n"
 """From here on the page has what only tests lacked."""
 NAMED_ALIKE = "ffdc90a"
 """The last commit whose tests use the reviewed code's module names. Its version counts of a test whose name the reviewed code has."""
-TESTS = ("conftest.py", "operator/tests", "spark-jobs/tests", "e2e/tests", "images/herddb/src/test")
+PYTHON_TESTS = ("conftest.py", "operator/tests", "spark-jobs/tests", "e2e/tests")
+TESTS = (*PYTHON_TESTS, "images")
+MAVEN = (
+    "mvn",
+    "-B",
+    "-C",
+    "-ntp",
+    # code in which a test waits for ever ends that test, not all of its class; then Maven, where not even that ends
+    "-Djunit.jupiter.execution.timeout.default=120s",
+    "-Djunit.jupiter.execution.timeout.thread.mode.default=SEPARATE_THREAD",
+    "-Dsurefire.timeout=900",
+)
 _ROW = re.compile(r"^\| (?P<hole>[^|]+) \| `(?P<test>[^`|]+)`[^|]*\|(?P<finding>[^|]*)\|$", re.MULTILINE)
-_LACKS_A_NAME = re.compile(
-    r"ImportError|ModuleNotFoundError|AttributeError|NameError|unexpected keyword argument|positional arguments?|Extra inputs are not"
-)
-_NAME_OF_A_TEST = re.compile(r"(?:No module named|cannot import name '\w+' from) '(?!herdkeeper)|fixture '\w+' not found")
-_NOT_FOUND = re.compile(
-    r"^ERROR: (not found|file or directory not found)|no tests ran|No tests (matching|were executed|to run)", re.MULTILINE
-)
-_SECTION = re.compile(r"^_+ (.+) _+$", re.MULTILINE)
-_FRAME = re.compile(r"^(?!/|\.\.)(\S+\.py):\d+: in ", re.MULTILINE)
-"""A line of a traceback; those of the standard library and of packages have paths that lead out of the checkout."""
-
-
-class Outcome(StrEnum):
-    """Result of a test on the old code; the first of these that one of its parameters has counts."""
-
-    FAILS = "fails"
-    LACKS_A_NAME = "lacks a name"
-    STOPS_OUTSIDE = "stops outside of the test"
-    NOT_FOUND = "NOT FOUND"
-    PASSES = "PASSES"
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,14 @@ class Hole:
         return re.split(r"::|#", self.test)[0]
 
     @property
+    def test_in_file(self) -> str:
+        """The name of the test in its file, with its parameter if it has one."""
+        return re.split(r"::|#", self.test)[1]
+
+    @property
     def name(self) -> str:
         """The name of the test's function."""
-        return re.split(r"::|#", self.test)[1].partition("[")[0]
+        return self.test_in_file.partition("[")[0]
 
     @property
     def declared(self) -> str:
@@ -81,35 +86,33 @@ def holes(page: str) -> tuple[Hole, ...]:
     return tuple(Hole(row["hole"], row["test"], tuple(re.findall(r"\w+", row["finding"]))) for row in _ROW.finditer(page))
 
 
-def outcome(code: int, output: str, file: str) -> Outcome:
-    """Returns the meaning of a test's exit code and output; the test is in this file."""
-    if _NOT_FOUND.search(output) or (code == 0 and not re.search(r"\d passed|BUILD SUCCESS", output)):
-        return Outcome.NOT_FOUND
-    if code == 0:
-        return Outcome.PASSES
-    if file.endswith(".java"):
-        return _java_outcome(output, file)
-    parts = _SECTION.split(output)
-    found = {_section_outcome(title, text, file) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
-    return next((each for each in Outcome if each in found), Outcome.STOPS_OUTSIDE)
+@dataclass(frozen=True)
+class Origin:
+    """The commit that brought a test, the test's file there, and the commit whose code it must fail on."""
 
+    commit: str
+    file: str
+    before: str
 
-def _java_outcome(output: str, file: str) -> Outcome:
-    if "COMPILATION ERROR" in output:
-        return Outcome.LACKS_A_NAME if re.search(rf"{re.escape(file)}:\[\d+,\d+\]", output) else Outcome.STOPS_OUTSIDE
-    return Outcome.FAILS if re.search(rf"^\[ERROR\]   {Path(file).stem}\b", output, re.MULTILINE) else Outcome.STOPS_OUTSIDE
+    @property
+    def module(self) -> str:
+        """The folder of a Java test's Maven module; empty for a test in Python."""
+        return self.file.partition("/src/")[0] if self.file.endswith(".java") else ""
 
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Where this test and its support lie."""
+        return (f"{self.module}/src/test",) if self.module else PYTHON_TESTS
 
-def _section_outcome(title: str, text: str, file: str) -> Outcome:
-    """What one failure of pytest (with --tb=short) means: where it was raised tells whose name is missing."""
-    why = "\n".join(line for line in text.splitlines() if line.startswith("E "))
-    raised_in = (_FRAME.findall(text) or [""])[-1]
-    lacks_a_name = _LACKS_A_NAME.search(why) and not re.match(r"E\s+assert", why, re.IGNORECASE)
-    if _NAME_OF_A_TEST.search(why) or (lacks_a_name and "/tests/" in raised_in and raised_in != file):
-        return Outcome.STOPS_OUTSIDE
-    if lacks_a_name and raised_in == file:
-        return Outcome.LACKS_A_NAME
-    return Outcome.STOPS_OUTSIDE if title.startswith("ERROR ") else Outcome.FAILS
+    @property
+    def support(self) -> tuple[tuple[str, ...], ...]:
+        """What of the commit is put beside the test, one try after the other: what is new in it, then all where the old one differs."""
+        changed = _git(
+            ROOT, "diff", "--name-status", "--no-renames", "--diff-filter=d", self.before, self.commit, "--", *self.tests
+        ).split()
+        status = {name: letter for letter, name in zip(changed[::2], changed[1::2], strict=True) if not name.endswith("Test.java")}
+        new = tuple(name for name, letter in status.items() if letter == "A")
+        return (new,) if {*new, self.file}.issuperset(status) else (new, self.tests)
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -127,63 +130,144 @@ def a_checkout() -> Iterator[Path]:
         _git(ROOT, "worktree", "remove", "--force", str(folder))
 
 
+def _holding(hole: Hole, commit: str) -> list[str]:
+    """The files of a commit's tests in which the test is declared."""
+    command = ["git", "grep", "-lF", hole.declared, commit, "--", *TESTS]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    return [line.partition(":")[2] for line in found.splitlines()]
+
+
 def brought_by(hole: Hole) -> str:
     """The commit that brought the test by this name, or what it asserts, where an earlier test has the name."""
-    in_reviewed = subprocess.run(["git", "grep", "-qF", hole.declared, REVIEWED, "--", *TESTS], cwd=ROOT, check=False).returncode == 0
+    in_reviewed = bool(_holding(hole, REVIEWED))
     if in_reviewed and hole.findings:
         return NAMED_ALIKE
-    added = (hole.name, str(PAGE)) if in_reviewed else (hole.declared, *TESTS, "images")
+    added = (hole.name, str(PAGE)) if in_reviewed else (hole.declared, *TESTS)
     commits = _git(ROOT, "log", "--reverse", "--topo-order", "--format=%h", f"{REVIEWED}..HEAD", f"-S{added[0]}", "--", *added[1:])
     return (commits.split() or ["HEAD"])[0]
 
 
-def run(hole: Hole, folder: Path) -> tuple[Outcome, str]:
-    """Run one test on the old code; returns the outcome and the last line that explains a failure."""
+def origin(hole: Hole) -> Origin | None:
+    """Where the test comes from; None if the commit that should have brought it has no such test."""
     commit = brought_by(hole)
-    found = subprocess.run(
-        ["git", "grep", "-lF", hole.declared, commit, "--", *TESTS, "images"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if not found.stdout:
-        return Outcome.NOT_FOUND, f"not in {commit}"
-    files = [line.partition(":")[2] for line in found.stdout.splitlines()]
+    files = _holding(hole, commit)
+    if not files:
+        return None
     file = min(files, key=lambda name: Path(name).name != Path(hole.file).name)
-    before = REVIEWED if hole.findings else f"{commit}^"
-    added = _git(ROOT, "diff", "--name-only", "--diff-filter=A", "--no-renames", before, commit, "--", *TESTS).splitlines()
-    support = [name for name in added if not name.endswith("Test.java")]
-    results = []
-    for tests in (support, TESTS):
-        _git(folder, "checkout", "--quiet", "--force", "--detach", before)
-        _git(folder, "clean", "--quiet", "-fd")
-        _git(folder, "checkout", "--quiet", commit, "--", *{name for name in (*tests, file) if _git(ROOT, "ls-tree", commit, name)})
-        results.append(_run(hole.test.replace(hole.file, file), file, folder))
-        if results[-1][0] in (Outcome.FAILS, Outcome.PASSES):
-            return results[-1]
-    return min(results, key=lambda result: list(Outcome).index(result[0]))
+    return Origin(commit, file, REVIEWED if hole.findings else f"{commit}^")
 
 
-def _run(test: str, file: str, folder: Path) -> tuple[Outcome, str]:
-    if "#" in test:
-        command = ["mvn", "-B", "-ntp", "test", f"-Dtest={Path(file).stem}#{test.partition('#')[2]}"]
-        cwd = folder / file.partition("/src/")[0]
-    else:
-        command, cwd = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", test], folder
+def run(origin: Origin, names: Sequence[str], folder: Path) -> dict[str, Result]:
+    """Run tests of one file on the old code, in this checkout; returns their results by name. Names in Python may have a parameter."""
+    results: dict[str, Result] = {}
+    for support in origin.support:
+        left = [name for name in names if name not in results or not results[name].is_of_the_body]
+        if left:
+            _check_out(origin, support, folder)
+            found = _run_java(origin, left, folder) if origin.module else _run_python(origin, left, folder)
+            results |= {name: result.better(results.get(name)) for name, result in found.items()}
+    return results
+
+
+def _check_out(origin: Origin, support: tuple[str, ...], folder: Path) -> None:
+    _git(folder, "checkout", "--quiet", "--force", "--detach", origin.before)
+    _git(folder, "clean", "--quiet", "-fdx")
+    there = [name for name in {*support, origin.file} if _git(ROOT, "ls-tree", origin.commit, name)]
+    _git(folder, "checkout", "--quiet", origin.commit, "--", *there)
+
+
+def _run_python(origin: Origin, names: Sequence[str], folder: Path) -> dict[str, Result]:
     paths = os.pathsep.join(str(folder / part) for part in ("operator/src", "spark-jobs/src", "e2e/src"))
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
-    output = done.stdout + done.stderr
-    why = [line for line in output.splitlines() if line.startswith(("E   ", "[ERROR]   "))]
-    return outcome(done.returncode, output, file), why[0].strip()[:160] if why else ""
+    environment = {**os.environ, "PYTHONPATH": paths}
+    if "/integration/" in origin.file:
+        environment["HERDKEEPER_CONTROL_PLANE_BIN"] = _programs(folder)
+    results = {}
+    for name in names:
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", f"{origin.file}::{name}"]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        results[name] = of_pytest(done.returncode, done.stdout + done.stderr, origin.file)
+    return results
+
+
+def _programs(folder: Path) -> str:
+    """A folder with this checkout's etcd, kube-apiserver and Helm: old code would build its own, for many minutes."""
+    linked = folder / "programs"
+    linked.mkdir(exist_ok=True)
+    for name, path in {**_built(), "helm": helm()}.items():
+        (linked / name).unlink(missing_ok=True)
+        (linked / name).symlink_to(path)
+    return str(linked)
+
+
+@cache
+def _built() -> dict[str, Path]:
+    return binaries()
+
+
+def _run_java(origin: Origin, names: Sequence[str], folder: Path) -> dict[str, Result]:
+    file = folder / origin.file
+    for other in (folder / origin.tests[0]).rglob("*Test.java"):
+        if other != file:
+            other.unlink()
+    results: dict[str, Result] = {}
+    while True:
+        left = [name for name in names if name not in results]
+        output = _maven(origin, left, folder)
+        source = file.read_text()
+        rest = java_members.without(source, compile_errors(output, origin.file))
+        if rest == source:
+            reports = (folder / origin.module / "target/surefire-reports").glob("TEST-*.xml")
+            cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
+            return results | of_maven(left, output, cases, origin.file)
+        file.write_text(rest)
+        results |= of_maven([name for name in left if f"void {name}(" not in rest], output, (), origin.file)
+        if len(results) == len(names):
+            return results
+
+
+def _maven(origin: Origin, names: Sequence[str], folder: Path) -> str:
+    _start_engine()
+    test = f"-Dtest={Path(origin.file).stem}#{'+'.join(names)}"
+    command = [str(ROOT / "e2e/images/builder.sh"), str(folder), *MAVEN, "-f", f"/out/{origin.module}", "test", test]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+@cache
+def _start_engine() -> None:
+    subprocess.run([ROOT / "e2e/bootstrap/engine.sh"], check=True, capture_output=True)
+
+
+def _by_run(rows: Iterable[Hole]) -> Iterator[tuple[Origin | None, tuple[Hole, ...]]]:
+    """The rows of Java tests that one run of Maven answers are together, any other row is by itself."""
+    together: dict[Origin, list[Hole]] = {}
+    for hole in rows:
+        found = origin(hole)
+        if found and found.module:
+            together.setdefault(found, []).append(hole)
+        else:
+            yield found, (hole,)
+    yield from ((found, tuple(group)) for found, group in together.items())
+
+
+def chosen(hole: Hole, words: Sequence[str]) -> bool:
+    """The row has all of these words, and none of those behind a "-"."""
+    row = " ".join((hole.what, hole.test, *(f"finding:{number}" for number in hole.findings)))
+    return all((word.removeprefix("-") in row) != word.startswith("-") for word in words)
 
 
 def main() -> int:
     """Print a line for each row, and the counts."""
     counts: Counter[Outcome] = Counter()
+    rows = [hole for hole in holes(PAGE.read_text().partition(ABOUT_TESTS)[0]) if chosen(hole, sys.argv[1:])]
     with a_checkout() as folder:
-        for hole in holes(PAGE.read_text().partition(ABOUT_TESTS)[0]):
-            row = " ".join((hole.what, hole.test, *(f"finding:{number}" for number in hole.findings)))
-            if all(word in row for word in sys.argv[1:]):
-                result, why = run(hole, folder)
-                counts[result] += 1
-                print(f"{result:8}  {hole.test}\n          {why}", flush=True)
+        for found, group in _by_run(rows):
+            names = tuple(dict.fromkeys(hole.test_in_file for hole in group))
+            results = run(found, names, folder) if found else dict.fromkeys(names, Result(Outcome.NOT_FOUND))
+            for hole in group:
+                result = results[hole.test_in_file]
+                counts[result.outcome] += 1
+                print(f"{result.outcome:8}  {hole.test}\n          {result.why}", flush=True)
     print("; ".join(f"{count} {name}" for name, count in counts.items()))
     return 1 if counts[Outcome.PASSES] or counts[Outcome.NOT_FOUND] else 0
 

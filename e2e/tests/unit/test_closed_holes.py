@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 
-from herdkeeper_e2e.closed_holes import ABOUT_TESTS, PAGE, ROOT, Hole, Outcome, holes, outcome
+from herdkeeper_e2e.closed_holes import ABOUT_TESTS, PAGE, ROOT, Hole, chosen, holes
+from herdkeeper_e2e.java_members import without
+from herdkeeper_e2e.outcomes import Outcome, Result, compile_errors, of_maven, of_pytest
 
 ROWS = holes(PAGE.read_text())
 
@@ -59,12 +62,10 @@ def failure(title: str, file: str, why: str) -> str:
     ("code", "output", "file", "expected"),
     [
         (0, "1 passed in 0.1s", PY, Outcome.PASSES),
-        (0, "[INFO] BUILD SUCCESS", JAVA, Outcome.PASSES),
         (0, "2 skipped in 0.1s", PY, Outcome.NOT_FOUND),
         (4, f"no tests ran in 0.1s\nERROR: not found: /somewhere/{PY}::test_b", PY, Outcome.NOT_FOUND),
         (4, f"ERROR: file or directory not found: {PY}::test_b", PY, Outcome.NOT_FOUND),
         (5, "no tests ran in 0.1s", PY, Outcome.NOT_FOUND),
-        (1, '[ERROR] No tests matching pattern "LedgerListTest#twoNodes" were executed!', JAVA, Outcome.NOT_FOUND),
         (1, failure("test_b", PY, "assert 1 == 2"), PY, Outcome.FAILS),
         (1, failure("test_b", PY, "AssertionError: Traceback: ImportError: no numpy"), PY, Outcome.FAILS),
         (1, failure("test_b", SUPPORT, "AssertionError: a helper of the test says so"), PY, Outcome.FAILS),
@@ -93,13 +94,126 @@ def failure(title: str, file: str, why: str) -> str:
         (2, failure("ERROR collecting test_a.py", PY, "SyntaxError: invalid syntax"), PY, Outcome.STOPS_OUTSIDE),
         (1, failure("ERROR at setup of test_b", PY, "fixture 'clock' not found"), PY, Outcome.STOPS_OUTSIDE),
         (1, failure("ERROR at setup of test_b", "operator/tests/unit/conftest.py", "OSError: no etcd"), PY, Outcome.STOPS_OUTSIDE),
-        (1, f"[ERROR] COMPILATION ERROR :\n[ERROR] /somewhere/{JAVA}:[4,9] cannot find symbol", JAVA, Outcome.LACKS_A_NAME),
-        (1, "[ERROR] COMPILATION ERROR :\n[ERROR] /somewhere/LogBench.java:[4,9] cannot find symbol", JAVA, Outcome.STOPS_OUTSIDE),
-        (1, "[ERROR]   LedgerListTest.twoNodes:42 expected: <1> but was: <2>", JAVA, Outcome.FAILS),
-        (1, "[ERROR] Could not resolve dependencies", JAVA, Outcome.STOPS_OUTSIDE),
     ],
 )
 def test_a_test_that_fails_in_its_body_is_told_apart_from_one_that_did_not_come_to_it(
     code: int, output: str, file: str, expected: Outcome
 ) -> None:
-    assert outcome(code, output, file) is expected
+    assert of_pytest(code, output, file).outcome is expected
+
+
+SUCCESS, FAILURE = "[INFO] BUILD SUCCESS", "[ERROR] There are test failures."
+UNKNOWN_NAME = f"[ERROR] COMPILATION ERROR :\n[ERROR] /somewhere/{JAVA}:[4,9] cannot find symbol"
+
+
+def case(name: str, child: str = "") -> str:
+    """A test in a report of Maven's Surefire."""
+    return f'<testcase name="{name}" classname="io.herdkeeper.node.log.LedgerListTest">{child}</testcase>'
+
+
+def thrown(at: str, kind: str = "failure") -> str:
+    """A failure whose trace has a line of this method."""
+    return (
+        f'<{kind} message="expected: 1" type="org.Failed">org.Failed: expected: 1\n at LedgerListTest.{at}(LedgerListTest.java:42)</{kind}>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "report", "expected"),
+    [
+        (SUCCESS, case("oneLeads"), Outcome.PASSES),
+        (SUCCESS, case("oneLeads", "<system-out>said</system-out>"), Outcome.PASSES),
+        (SUCCESS, case("oneLeads", "<skipped/>"), Outcome.NOT_FOUND),
+        (SUCCESS, case("oneLeadsAgain"), Outcome.NOT_FOUND),
+        ('[ERROR] No tests matching pattern "LedgerListTest#oneLeads" were executed!', "", Outcome.NOT_FOUND),
+        (FAILURE, case("oneLeads", thrown("oneLeads")), Outcome.FAILS),
+        (FAILURE, case("oneLeads(String)[2]", thrown("oneLeads", "error")), Outcome.FAILS),
+        (FAILURE, case("oneLeads") + case("another", thrown("another")), Outcome.PASSES),
+        (FAILURE, case("oneLeads", thrown("startTheServers")), Outcome.STOPS_OUTSIDE),
+        (FAILURE, case("", thrown("startTheServers")), Outcome.STOPS_OUTSIDE),
+        (UNKNOWN_NAME, "", Outcome.LACKS_A_NAME),
+        ("[ERROR] COMPILATION ERROR :\n[ERROR] /somewhere/LogBench.java:[4,9] cannot find symbol", "", Outcome.STOPS_OUTSIDE),
+        ("[ERROR] Could not resolve dependencies", "", Outcome.STOPS_OUTSIDE),
+    ],
+)
+def test_a_test_in_java_that_fails_in_its_body_is_told_apart_from_one_that_did_not_come_to_it(
+    output: str, report: str, expected: Outcome
+) -> None:
+    cases = ElementTree.fromstring(f"<testsuite>{report}</testsuite>").iter("testcase")
+    assert of_maven(["oneLeads"], output, cases, JAVA)["oneLeads"].outcome is expected
+
+
+def test_a_result_of_newer_test_support_counts_where_it_tells_more() -> None:
+    stops, lacks, fails, passes = (Result(each) for each in (Outcome.STOPS_OUTSIDE, Outcome.LACKS_A_NAME, Outcome.FAILS, Outcome.PASSES))
+    assert lacks.better(stops) == stops.better(lacks) == lacks
+    assert fails.better(lacks) == fails
+    assert passes.better(lacks) == passes
+
+
+def test_rows_are_chosen_by_words_that_they_have_and_by_words_that_they_lack() -> None:
+    hole = Hole("A row is lost", JAVA, ("C1",))
+    assert chosen(hole, ["finding:C1", "java"])
+    assert not chosen(hole, ["finding:C2"])
+    assert chosen(hole, ["-integration"])
+    assert not chosen(hole, ["java", "-finding:"])
+
+
+CLASS = """\
+import java.util.List;
+import java.util.Set;
+
+/** What is tested. */
+class ATest {
+
+    private static final Set<String> NAMES = Set.of(
+            "a");
+
+    @BeforeEach
+    void start() {
+        servers();
+    }
+
+    /** With a comment. */
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "a"
+    })
+    void one(String value) {
+        if (value.isEmpty()) {
+            return;
+        }
+
+        lacking();
+    }
+
+    @Test
+    void two() {
+        there();
+    }
+}
+"""
+
+
+def lines_with(*texts: str) -> list[int]:
+    """The numbers of the lines with these texts."""
+    return [number for number, line in enumerate(CLASS.splitlines(), 1) if any(text in line for text in texts)]
+
+
+def test_a_member_that_old_code_can_not_compile_is_left_out_of_its_class_and_the_rest_keeps_its_lines() -> None:
+    left = without(CLASS, lines_with("import java.util.List", "lacking();")).splitlines()
+    [begin], [end] = lines_with("With a comment"), lines_with("@Test")
+    assert left[1 : begin - 1] == CLASS.splitlines()[1 : begin - 1]
+    assert not any(left[begin - 1 : end - 1])
+    assert left[end - 1 :] == CLASS.splitlines()[end - 1 :]
+    assert left[0] == ""
+
+
+@pytest.mark.parametrize("text", ["servers();", "class ATest"])
+def test_a_class_is_left_whole_where_its_preparation_or_itself_can_not_be_compiled(text: str) -> None:
+    assert without(CLASS, lines_with(text, "lacking();")) == CLASS
+
+
+def test_the_lines_that_old_code_can_not_compile_are_those_that_maven_names_in_the_tests_own_file() -> None:
+    beside = f"[ERROR] /somewhere/LogBench.java:[7,1] cannot find symbol\n[WARNING] /somewhere/{JAVA}:[8,1] deprecated"
+    assert compile_errors(f"{UNKNOWN_NAME}\n{beside}", JAVA) == (4,)
+    assert compile_errors(f"[WARNING] /somewhere/{JAVA}:[4,9] deprecated", JAVA) == ()
