@@ -1,8 +1,9 @@
 """Runs the tests of docs/closed-holes.md against the code from before the holes were closed: each must fail there.
 
-A row with a finding runs on the code of the review, any other one on the commit before the one that brought its test. The test's file is
-that of the commit that brought it, with the test support of the old code where the test starts with that, else with the commit's. A test
-that passes proves nothing, and one that is not found says nothing: both fail the run. What stops before the test is told apart.
+A row with a finding runs on the code of the review, any other one on the commit before the one that brought its test, or before the one
+that it is "closed by", where the test came later. The test's file is that of the commit that brought it, with the test support of the old
+code where the test starts with that, else with the commit's. A test that passes proves nothing, and one that is not found says nothing:
+both fail the run. What stops before the test is told apart.
 
 Java tests run in the builder; those of one file that meet the same code run together. A member of their class that the old code can't
 compile is left out, so that it stops no test but its own.
@@ -49,16 +50,22 @@ MAVEN = (
     "-Djunit.jupiter.execution.timeout.thread.mode.default=SEPARATE_THREAD",
     "-Dsurefire.timeout=900",
 )
-_ROW = re.compile(r"^\| (?P<hole>[^|]+) \| `(?P<test>[^`|]+)`[^|]*\|(?P<finding>[^|]*)\|$", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| (?P<hole>[^|]+) \| `(?P<test>[^`|]+)`(?:, closed by (?P<closed_by>[0-9a-f]+))? \|(?P<finding>[^|]*)\|$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
 class Hole:
-    """A row of the page: what could happen, the test against it (a pytest id, or `path/Class.java#method`), and the findings it closes."""
+    """A row of the page: what could happen, the test against it (a pytest id, or `path/Class.java#method`), and the findings it closes.
+
+    `closed_by` is the commit that closed it, where the test came later.
+    """
 
     what: str
     test: str
     findings: tuple[str, ...] = ()
+    closed_by: str | None = None
 
     @property
     def file(self) -> str:
@@ -83,7 +90,7 @@ class Hole:
 
 def holes(page: str) -> tuple[Hole, ...]:
     """The rows of the page."""
-    return tuple(Hole(row["hole"], row["test"], tuple(re.findall(r"\w+", row["finding"]))) for row in _ROW.finditer(page))
+    return tuple(Hole(row["hole"], row["test"], tuple(re.findall(r"\w+", row["finding"])), row["closed_by"]) for row in _ROW.finditer(page))
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ def origin(hole: Hole) -> Origin | None:
     if not files:
         return None
     file = min(files, key=lambda name: Path(name).name != Path(hole.file).name)
-    return Origin(commit, file, REVIEWED if hole.findings else f"{commit}^")
+    return Origin(commit, file, REVIEWED if hole.findings else f"{hole.closed_by or commit}^")
 
 
 def run(origin: Origin, names: Sequence[str], folder: Path) -> dict[str, Result]:

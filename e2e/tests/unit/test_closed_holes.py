@@ -28,6 +28,11 @@ def test_each_hole_names_a_test_that_is_there(hole: Hole) -> None:
     assert re.search(declared, (ROOT / hole.file).read_text(), re.MULTILINE)
 
 
+def test_a_row_whose_test_came_later_names_the_commit_that_closed_it() -> None:
+    page = f"| A | `{PY}::test_a`, closed by 6801f91e | |\n| B | `{PY}::test_b` | C1 |\n"
+    assert [(hole.what, hole.closed_by, hole.findings) for hole in holes(page)] == [("A", "6801f91e", ()), ("B", None, ("C1",))]
+
+
 def test_what_only_tests_lacked_is_the_last_part_of_the_page_and_has_no_code_to_fail_on() -> None:
     code, heading, tests = PAGE.read_text().partition(ABOUT_TESTS)
     assert heading
