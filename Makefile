@@ -81,6 +81,9 @@ integration-disturbed: ## the API server fails at each call of each story, one b
 integration-fields: ## each field of each kind's spec gets another value and its old one back (some minutes; TURN=5 make integration takes one day's tenth again)
 	@EVERY_FIELD=1 $(run) pytest operator/tests/integration/test_every_field_and_back.py -n auto --maxprocesses 4 --dist worksteal
 
+integration-cert-manager: ## a running cert-manager makes and renews the authorities of an ensemble, on a real kube-apiserver; it is built from its Go module
+	@CERT_MANAGER=1 $(run) pytest operator/tests/integration/test_cert_manager.py
+
 integration-servers: ## a repair against real bookies, the jobs' fold of a log and its restore against real SQL; five groups of files take turns by commit (EVERY=1 runs all)
 	@EVERY='$(EVERY)' $(run) pytest spark-jobs/tests/integration --durations=10
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the path of a program of tests and scenarios, built from its pinned Go module: minutes once, nothing when it was built before.
-# Usage: go-program.sh object-store|registry|network-policies|kstatus|scrape-config|prometheus|source-controller|kustomize-controller|helm-controller|kube-score [SYSTEM]   (linux for a pod or container; this machine's own without it)
+# Usage: go-program.sh object-store|registry|network-policies|kstatus|scrape-config|prometheus|source-controller|kustomize-controller|helm-controller|kube-score|cert-manager [SYSTEM]   (linux for a pod or container; this machine's own without it)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/paths.sh"
@@ -12,13 +12,14 @@ case $name in
   object-store) package=github.com/versity/versitygw/cmd/versitygw what="the S3 server of the tests" ;;
   registry) package=. what="the image registry of the tests" ;;
   kube-score) package=github.com/zegl/kube-score/cmd/kube-score what="kube-score" ;;
+  cert-manager) package=. what="cert-manager's controller" ;;
   network-policies) package=. what="the firewall of the tests" ;;
   kstatus) package=. what="kstatus" ;;
   scrape-config) package=. what="the translation of monitors for Prometheus" ;;
   prometheus) package=github.com/prometheus/prometheus/cmd/prometheus what="Prometheus" tags=remove_all_sd,enable_kubernetes_sd ;;
   # one module, so that what they have in common is compiled once
   source-controller | kustomize-controller | helm-controller) module=$repo/e2e/flux package=github.com/fluxcd/$name what="Flux's $name" ;;
-  *) fail "usage: go-program.sh object-store|registry|network-policies|kstatus|scrape-config|prometheus|source-controller|kustomize-controller|helm-controller|kube-score [SYSTEM]" ;;
+  *) fail "usage: go-program.sh object-store|registry|network-policies|kstatus|scrape-config|prometheus|source-controller|kustomize-controller|helm-controller|kube-score|cert-manager [SYSTEM]" ;;
 esac
 system=${2:-$(uname | tr '[:upper:]' '[:lower:]')}
 folder=$cache/$name-$(content_key "$module" "$here/go-program.sh" "$here/../kind/go.sh")-$system

@@ -30,6 +30,8 @@ from herdkeeper_e2e.control_plane import (
 )
 from herdkeeper_e2e.server_processes import jars_of
 
+collect_ignore = [] if os.environ.get("CERT_MANAGER") else ["test_cert_manager.py"]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """What the tests start is made before them: once for all workers, and while no test's time runs."""
