@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import yaml
@@ -28,15 +28,16 @@ def plain_stack(kubectl: Kubectl) -> Iterator[Stack]:
 
 @contextmanager
 def stack_of_its_own(
-    kubectl: Kubectl, name: str, changes: Mapping[str, Object], tools_image: str = built_images.OPERATOR
+    kubectl: Kubectl, name: str, changes: Mapping[str, Object], tools_image: str = built_images.OPERATOR, more: Sequence[Object] = ()
 ) -> Iterator[Stack]:
-    """The quickstart, Ready, with what `changes` has for the spec of a kind, and a pod of this image; all of it goes with the block."""
+    """The quickstart, Ready, with what `changes` has for the spec of a kind, `more` manifests, and a pod of this image; all of it goes
+    with the block."""
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()))
     for document in documents:
         document["spec"] |= changes.get(document["kind"], {})
     own = kubectl.in_namespace(f"{NAMESPACE}-{name}")
     begin_anew(own)
-    own.apply_all(documents)
+    own.apply_all([*documents, *more])
     wait_for(f"the quickstart of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
     tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"), image=tools_image)
     tools.start()

@@ -6,20 +6,21 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from ssl import PEM_cert_to_DER_cert
 
 from conftest import Stack, say
-from own_stack import PLAIN_TEXT, stack_of_its_own
+from own_stack import stack_of_its_own
 
-from herdkeeper.certificates.authority import found_authority
+from herdkeeper.certificates.authority import Authority, found_authority, read_authority
 from herdkeeper.certificates.holders import secret_data
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
 from herdkeeper.shared.names import CERTIFICATE_KEY
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import run
+from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.short_lived import Span, short_lived
 from herdkeeper_e2e.tls_probe import fingerprint
@@ -27,6 +28,7 @@ from herdkeeper_e2e.waiting import Pending
 
 Files = dict[str, str]
 """What a Secret holds, as text."""
+AUTHORITIES = ("zk-zookeeper-authority", "zk-zookeeper-quorum-authority")
 CLAIMS = ("checkpoints", "archives")
 SMALL: Mapping[str, Object] = {
     "BookKeeperCluster": {"bookies": 3},
@@ -34,12 +36,12 @@ SMALL: Mapping[str, Object] = {
 }
 """What the quickstart gets instead: two copies of each entry, on three bookies, so that one can be away, or leave."""
 IDENTITIES = {
-    "zk-zookeeper-clients": "zk-zookeeper-authority",
-    "zk-zookeeper-operator": "zk-zookeeper-authority",
-    "bk-bookie-identity": "zk-zookeeper-authority",
-    "bk-bookie-readers": "zk-zookeeper-authority",
-    "db-herddb-identity": "zk-zookeeper-authority",
-    "zk-zookeeper-quorum": "zk-zookeeper-quorum-authority",
+    "zk-zookeeper-clients": AUTHORITIES[0],
+    "zk-zookeeper-operator": AUTHORITIES[0],
+    "bk-bookie-identity": AUTHORITIES[0],
+    "bk-bookie-readers": AUTHORITIES[0],
+    "db-herddb-identity": AUTHORITIES[0],
+    "zk-zookeeper-quorum": AUTHORITIES[1],
 }
 """The Secret of each certificate, with that of who signs it."""
 SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "sql": "db-herddb-identity", "http": "db-herddb-identity"}
@@ -47,18 +49,35 @@ SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "s
 
 
 @contextmanager
-def secure_stack(kubectl: Kubectl, *, in_plain_text: bool = False) -> Iterator[Stack]:
-    """A small quickstart, Ready, in a namespace of its own, and a pod with the jobs' image; all of it goes with the block. By default its
-    servers have certificates.
+def secure_stack(kubectl: Kubectl, ensemble: Object | None = None, more: Sequence[Object] = ()) -> Iterator[Stack]:
+    """A small quickstart, Ready, in a namespace of its own, with `more` manifests, and a pod with the jobs' image; all of it goes with the
+    block. Its servers have certificates, unless the ZooKeeperCluster's spec gets something else by `ensemble`.
     """
-    changes = {**SMALL, **({"ZooKeeperCluster": PLAIN_TEXT} if in_plain_text else {})}
-    with stack_of_its_own(kubectl, "secure", changes, built_images.SPARK) as stack:
+    with stack_of_its_own(kubectl, "secure", {**SMALL, "ZooKeeperCluster": ensemble or {}}, built_images.SPARK, more) as stack:
         yield stack
 
 
 def held(stack: Stack, secret: str) -> Files:
     """What is in a Secret."""
     return {key: base64.b64decode(value).decode() for key, value in stack.sql.get("secret", secret)["data"].items()}
+
+
+def authorities(stack: Stack) -> list[Authority]:
+    """Both of the stack, that of the quorum last."""
+    return [read_authority(secret, held(stack, secret)) for secret in AUTHORITIES]
+
+
+def rolled(stack: Stack) -> bool | Pending:
+    """Whether both authorities are the second ones, and nothing follows them."""
+    if all(state.generation == 2 and not state.is_rolling for state in authorities(stack)):
+        return True
+    return Pending(told_of_authorities(stack) or "it is not begun")
+
+
+def told_of_authorities(stack: Stack) -> str | None:
+    """What the ensemble's condition AuthoritiesRolled tells; None while there is nothing to tell."""
+    told = condition(stack.sql.get("zookeepercluster", "zk"), "AuthoritiesRolled")
+    return None if told is None else str(told["message"])
 
 
 def people(stack: Stack) -> dict[str, Files]:

@@ -8,36 +8,25 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import Stack, say
-from secure_steps import SHOWN, all_show, certificates_in_secrets, held, outcomes, secure_stack
+from secure_steps import SHOWN, all_show, authorities, certificates_in_secrets, held, outcomes, rolled, secure_stack
 from under_load import settled, uids, under_load
 
-from herdkeeper.certificates.authority import authority_data, read_authority
+from herdkeeper.certificates.authority import authority_data
 from herdkeeper.shared.names import ROLL_AUTHORITIES_ANNOTATION, ROLL_AUTHORITIES_ANSWER_ANNOTATION
 from herdkeeper_e2e.certificate_probe import SERVED
 from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.waiting import Limit, wait_for
 
 ROWS = 50
 ROLLED = Limit(5700, 10)
 """Three rolls of the members, and three times ten minutes for kubelets."""
 TAKEN_UP = Limit(600, 5)
-AUTHORITIES = ("zk-zookeeper-authority", "zk-zookeeper-quorum-authority")
 
 
 @pytest.fixture(scope="module")
 def secure(kubectl: Kubectl) -> Iterator[Stack]:
     with secure_stack(kubectl) as stack:
         yield stack
-
-
-def rolled(stack: Stack) -> bool | Pending:
-    """Whether both authorities are the second ones, and nothing follows them."""
-    states = [read_authority(secret, held(stack, secret)) for secret in AUTHORITIES]
-    if all(state.generation == 2 and not state.is_rolling for state in states):
-        return True
-    conditions = stack.sql.get("zookeepercluster", "zk")["status"]["conditions"]
-    told = next((each["message"] for each in conditions if each["type"] == "AuthoritiesRolled"), "it is not begun")
-    return Pending(told)
 
 
 def test_other_authorities_take_over_under_load_and_the_old_ones_are_refused(secure: Stack) -> None:
@@ -65,8 +54,7 @@ def test_other_authorities_take_over_under_load_and_the_old_ones_are_refused(sec
     assert answer == "done: zk clients 2 takes over and zk quorum 2 takes over"
     restarted = {name for name, uid in uids(secure).items() if before.get(name) != uid}
     assert restarted == {*(f"zk-zookeeper-{number}" for number in range(3)), "bk-bookie-1-0"}
-    for secret in AUTHORITIES:
-        state = read_authority(secret, held(secure, secret))
+    for state in authorities(secure):
         assert authority_data(state).keys() == {"generation", "signing.crt", "signing.key"}
 
     new = held(secure, "bk-bookie-readers")

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import Stack, say
+from own_stack import PLAIN_TEXT
 from secure_steps import outcomes, secure_stack
 from under_load import SETTLED, all_anew, settled, uids, under_load
 
@@ -24,7 +25,7 @@ NO_TLS = "the HerdDBCluster db (it has no spec.tls"
 
 @pytest.fixture(scope="module")
 def stack(kubectl: Kubectl) -> Iterator[Stack]:
-    with secure_stack(kubectl, in_plain_text=True) as found:
+    with secure_stack(kubectl, PLAIN_TEXT) as found:
         yield found
 
 

@@ -1,0 +1,85 @@
+"""A running cert-manager makes both authorities of a stack, which is founded with them. What the same issuer signs besides is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from conftest import Stack, say
+from cryptography import x509
+from secure_steps import (
+    AUTHORITIES,
+    IDENTITIES,
+    SHOWN,
+    all_show,
+    authorities,
+    certificates_in_secrets,
+    held,
+    outcomes,
+    secure_stack,
+)
+from under_load import settled
+
+from herdkeeper.certificates.authority import name_of
+from herdkeeper.shared.names import CERTIFICATE_KEY
+from herdkeeper_e2e import cert_manager
+from herdkeeper_e2e.certificate_probe import SERVED
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.waiting import Limit, wait_for
+
+EXAMPLE = REPOSITORY / "examples/authority-of-yours.yaml"
+ENSEMBLE: Object = yaml.safe_load(EXAMPLE.read_text())["spec"]
+CERTIFICATES = cert_manager.in_comments(EXAMPLE)
+STRANGER: Object = {
+    "apiVersion": cert_manager.API_VERSION,
+    "kind": "Certificate",
+    "metadata": {"name": "stranger"},
+    "spec": {
+        "secretName": "stranger",
+        "commonName": "readers.bk",
+        "subject": {"organizationalUnits": ["0:bk"]},
+        "usages": ["client auth"],
+        "issuerRef": {"kind": "ClusterIssuer", "name": "company"},
+    },
+}
+"""With the subject of the stack's readers, and the issuer of its authorities."""
+TAKEN_UP = Limit(600, 5)
+
+
+@pytest.fixture(scope="module")
+def secure(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    log = tmp_path_factory.mktemp("cert-manager") / "log"
+    say(f"cert-manager's log: {log}")
+    with cert_manager.running(kubectl, log, say), secure_stack(kubectl, ENSEMBLE, [*CERTIFICATES, STRANGER]) as stack:
+        yield stack
+
+
+def first_of(text: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(text.encode())
+
+
+def signed_by_cert_manager(stack: Stack, *secrets: str) -> None:
+    """Each server shows the certificate of its Secret, which an authority of these Secrets has signed, and that the root of cert-manager's
+    issuer. The Secrets: of the stack's authority, of the quorum's."""
+    given = dict(zip(AUTHORITIES, (held(stack, secret) for secret in secrets), strict=True))
+    certificates = certificates_in_secrets(stack)
+    for secret, certificate in certificates.items():
+        authority = first_of(given[IDENTITIES[secret]][CERTIFICATE_KEY])
+        first_of(certificate).verify_directly_issued_by(authority)
+        authority.verify_directly_issued_by(first_of(given[IDENTITIES[secret]]["ca.crt"]))
+        assert authority.issuer.rfc4514_string() == "CN=company root"
+    shown = {secret: certificates[secret] for secret in SHOWN.values()}
+    wait_for("certificates of cert-manager's authority", lambda: all_show(stack, shown), TAKEN_UP, say)
+
+
+def test_a_stack_is_founded_with_the_authorities_and_refuses_what_their_issuer_signs_besides(secure: Stack) -> None:
+    settled(secure)
+    assert [name_of(each.signing.certificate) for each in authorities(secure)] == ["zk authority 1", "zk quorum authority 1"]
+    assert [each.generation for each in authorities(secure)] == [1, 1]
+    signed_by_cert_manager(secure, "zk-authority-1", "zk-quorum-authority-1")
+    reader = held(secure, "bk-bookie-readers")
+    found = outcomes(secure, {"a reader": reader, "the company's": {**held(secure, "stranger"), "ca.crt": reader["ca.crt"]}})
+    assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
+    assert not [key for key, became in found.items() if key[1] == "the company's" and SERVED in became]
