@@ -187,6 +187,13 @@ def test_another_node_is_chosen_where_there_is_one():
     assert (chosen(plan_both(replace(lost, cluster=OF_THREE))), chosen(plan_both(replace(lost, cluster=mark)))) == ([TARGET], [THIRD])
 
 
+@pytest.mark.parametrize(("third", "to"), [("follower", [THIRD]), ("leader", [])])
+def test_a_node_that_does_not_know_yet_that_another_one_led_since_is_not_named_again(third, to):
+    """It stood still, and would show its last state until it writes: it has to follow first."""
+    seen = of_three(CALM, ("leader", "leader", third))
+    assert chosen(plan_both(replace(seen, nodes={**seen.nodes, PODS[0]: NotListening("refused")}, cluster=OF_THREE))) == to
+
+
 def test_another_node_is_chosen_while_one_does_not_lead_yet_what_it_got():
     calm = of_three(CALM)
     late = VersionedRecord(replace(RECORD, name="app", uuid="app-uuid", leader=TARGET), 1, 1995.0)

@@ -222,7 +222,7 @@ class Script(Conversation):
     def _can_lead(self, node: str) -> bool:
         """Wait for a replica that is being rebuilt."""
         with suppress(Stuck):
-            self.world.wait("", lambda: bool(self.world.tablespaces(node).get(self.name, {}).get("recoverable")))
+            self.world.wait("", lambda: self.world.may_lead(node, self.name))
             return True
         return False
 

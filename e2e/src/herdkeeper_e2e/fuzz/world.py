@@ -167,11 +167,15 @@ class World:
         return sum(one.state is not LedgerState.CLOSED and bookie in one.segments[-1].bookies for one in found)
 
     def successor(self, tablespace: str) -> str | None:
-        """Returns another running node whose replica can lead with the remaining log, as the operator asks, or None."""
+        """Returns another running node that the operator would name as leader, or None."""
         for node in self.others(self.record(tablespace).leader):
-            if self.runs(node) and self.tablespaces(node).get(tablespace, {}).get("recoverable"):
+            if self.runs(node) and self.may_lead(node, tablespace):
                 return node
         return None
+
+    def may_lead(self, node: str, tablespace: str) -> bool:
+        """Returns whether the operator would name this node: its replica follows, and the log has what its disk lacks."""
+        return is_promotable(self.tablespaces(node).get(tablespace, {}))
 
     # what nodes are asked by HTTP
 
@@ -305,6 +309,15 @@ def _tablespaces(world: World) -> list[str]:
         found: list[str] = world.zookeeper.get_children(tablespaces_path(HERD_ROOT))
         return found
     return []
+
+
+def is_promotable(replica: Mapping[str, Any]) -> bool:
+    """Returns whether a node may be named as leader, by what it tells of its replica. It is the operator's rule (`_why_not_promotable`).
+
+    A leader that stood still may not know yet that another node has led since. If it were named before it follows, it would show its last
+    state until it writes.
+    """
+    return replica.get("role") == "follower" and bool(replica.get("ready")) and bool(replica.get("recoverable"))
 
 
 def _answer(request: urllib.request.Request, seconds: float) -> tuple[int, Any]:
