@@ -498,6 +498,20 @@ def test_a_transaction_by_sql_is_refused_since_the_connection_would_not_know_of_
     assert node.kinds() == []
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "/* a report */ UPDATE t SET /* when */ commit_date=1",
+        "/* a note */ INSERT INTO t VALUES('*/ rollback')",
+        "/* c */ " * 40 + "DELETE FROM t",
+    ],
+)
+def test_a_statement_that_only_mentions_a_transaction_is_executed(node: Node, statement: str) -> None:
+    with connect(node, autocommit=True) as connection:
+        connection.cursor().execute(statement)
+    assert node.kinds() == ["EXECUTE_STATEMENT"]
+
+
 def test_an_alter_table_without_a_transaction_is_refused_as_itself(node: Node) -> None:
     node.script = once(error_answer(0, "herddb.model.TableDoesNotExistException: no table t"), MessageType.EXECUTE_STATEMENT)
     with connect(node) as connection:
