@@ -305,15 +305,17 @@ def test_a_transaction_that_a_lost_connection_left_open_is_ended_from_another_on
     assert log[1:] == [(24, struct.pack(">bq", 1, 42) + b"\x04demo")]
 
 
-def test_a_transaction_rolls_back_when_its_block_raises() -> None:
+@pytest.mark.parametrize("error", [KeyError, OutcomeUnknown])
+def test_a_transaction_rolls_back_when_its_block_raises(error: type[Exception]) -> None:
+    """Also if the block does not know what became of another connection's write."""
     log: list[tuple[int, bytes]] = []
     with (
         node(scripted_transaction, log) as address,
         Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection,
-        pytest.raises(KeyError),
+        pytest.raises(error),
         connection.transaction(),
     ):
-        raise KeyError
+        raise error
     assert [body[0] for kind, body in log if kind == MessageType.TRANSACTION_COMMAND] == [3, 1]
 
 

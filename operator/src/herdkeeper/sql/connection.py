@@ -238,17 +238,17 @@ class Connection:
         Raises:
             OutcomeUnknown: the answer to the COMMIT was lost; the transaction may be durable as a whole, or not at all.
         """
-        transaction = self.begin()
+        transaction, commits = self.begin(), False
         try:
             yield transaction
+            commits = True
             transaction.commit()
-        except OutcomeUnknown:
-            raise
-        except BaseException:
+        except BaseException as error:
             # The caller must see the first error. A failed rollback changes nothing: without a COMMIT nothing becomes visible, and the
-            # leader ends abandoned transactions.
-            with suppress(SqlError):
-                transaction.rollback()
+            # leader ends abandoned transactions. About a COMMIT that may be durable the log decides.
+            if not (commits and isinstance(error, OutcomeUnknown)):
+                with suppress(SqlError):
+                    transaction.rollback()
             raise
 
     def begin(self) -> Transaction:
