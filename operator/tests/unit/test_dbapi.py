@@ -605,6 +605,22 @@ def test_a_program_that_ends_by_an_exception_leaves_no_transaction_with_its_lock
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
 
 
+def test_a_connection_that_nobody_has_any_more_does_not_wait_for_long(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that it stops is any, and has deadlines of its own."""
+    rollback, waits = wire.Transaction.rollback, []
+
+    def told(transaction: wire.Transaction) -> None:
+        waits.append(transaction._connection.timeout_seconds)
+        rollback(transaction)
+
+    connection = connect(node, timeout=60)
+    connection.cursor().execute("UPDATE t SET v=1")
+    monkeypatch.setattr(wire.Transaction, "rollback", told)
+    del connection
+    assert waits == [5]
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
+
+
 def test_a_transaction_whose_statement_is_interrupted_ends_with_its_block(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is lost with its connection; another one ends the transaction."""
     connection = connect(node)

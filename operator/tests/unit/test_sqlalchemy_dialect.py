@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -216,6 +217,28 @@ def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> 
         with engine.begin() as connection:
             connection.execute(insert(PARENT), {"id": 2, "value": "y"})
         engine.dispose()
+
+
+def test_a_child_process_that_asks_its_connections_gets_others_than_its_parent() -> None:
+    with played(leads) as node:
+        url = f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=120"
+        engine = create_engine(url, pool_pre_ping=True, pool_size=1)
+        with engine.connect() as connection:
+            connection.execute(select(PARENT.c.id))
+        child = os.fork()
+        if not child:
+            failed = 1
+            try:
+                with engine.connect() as connection:
+                    connection.execute(select(PARENT.c.id))
+                failed = 0
+            finally:
+                os._exit(failed)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        with engine.connect() as connection:
+            connection.execute(select(PARENT.c.id))
+        engine.dispose()
+        assert [kind for kind, _ in node.requests].count(MessageType.SASL_REQUEST) == 2
 
 
 def test_a_pool_asks_who_leads_and_goes_on_with_the_next_one() -> None:

@@ -30,7 +30,8 @@ _UNIQUE_IDS_FROM = 1 << 32
 """HerdDB counts transactions from 1 in each leader, so after a leader change an id means another one. The SQL nodes of herdkeeper use
 unique ids, from here on."""
 _LAST_PATIENCE = Patience(deadline_seconds=5.0, call_seconds=5.0)
-"""Of `close` with a leader that ends a lost transaction."""
+"""Of `close` with a leader that ends a lost transaction, and of the garbage collector with any."""
+MADE_ELSEWHERE = "another process made this connection"
 _ENDS_NOW = "is being ended by another statement"
 """What a SQL node of herdkeeper says of a transaction whose COMMIT or ROLLBACK it executes."""
 
@@ -118,7 +119,11 @@ class Connection:
         self._used = threading.Lock()
 
     def __del__(self) -> None:
-        """A program that ends by an exception rarely closes it, and the server keeps a transaction that no client has."""
+        """A program that ends by an exception rarely closes it, and the server keeps a transaction that no client has. Python's garbage
+        collector comes here from any thread, also in the middle of another connection's request: a silent server must not hold it up.
+        """
+        if self._current is not None:
+            self._current.timeout_seconds = min(self._current.timeout_seconds, _LAST_PATIENCE.call_seconds)
         self.close()
 
     def __enter__(self) -> Self:
@@ -232,7 +237,7 @@ class Connection:
         if self._closed:
             raise errors.InterfaceError("the connection is closed")
         if self._process != os.getpid():
-            raise errors.InterfaceError("another process made this connection: connect anew after a fork")
+            raise errors.InterfaceError(f"{MADE_ELSEWHERE}: connect anew after a fork")
 
     def transaction(self) -> Transaction | None:
         """Returns the transaction for a change, begun if necessary; None with autocommit. Within `alone`.

@@ -21,6 +21,7 @@ from sqlalchemy.engine.interfaces import (
 from sqlalchemy.engine.url import URL
 
 from herdkeeper.sql import dbapi
+from herdkeeper.sql.dbapi.connection import MADE_ELSEWHERE
 from herdkeeper.sql.sqlalchemy_dialect import compilers
 from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, TypeCompiler, of_column
 
@@ -31,7 +32,7 @@ _ACTIONS = {"importedKeyCascade": "CASCADE", "importedKeySetNull": "SET NULL"}
 
 
 class HerdDBDialect(default.DefaultDialect):
-    """Connections repair themselves (see herdkeeper.sql.dbapi), so the pool discards none.
+    """Connections repair themselves (see herdkeeper.sql.dbapi), so the pool discards none but those of another process.
 
     `create_engine(…, leave_out_checks=True)` omits CHECK constraints, which HerdDB lacks, instead of refusing them.
     """
@@ -88,8 +89,10 @@ class HerdDBDialect(default.DefaultDialect):
         return arguments, options
 
     def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:  # noqa: ARG002
-        """Never: the connection finds the next leader itself, after `rollback` if a transaction was lost."""
-        return False
+        """Whether a forked child process has it from its parent. Otherwise the connection finds the next leader itself, after `rollback`
+        if a transaction was lost.
+        """
+        return isinstance(e, dbapi.InterfaceError) and MADE_ELSEWHERE in str(e)
 
     def do_commit(self, dbapi_connection: Any) -> None:
         """SQLAlchemy calls no rollback after a COMMIT that failed. The next user of the connection must not meet that failure."""
