@@ -605,6 +605,14 @@ def test_a_program_that_ends_by_an_exception_leaves_no_transaction_with_its_lock
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
 
 
+def test_an_interrupted_rollback_is_done_again_by_another_connection(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connect(node) as connection:
+        connection.cursor().execute("UPDATE t SET v=1")
+        with pytest.raises(KeyboardInterrupt):
+            interrupted_in(monkeypatch, connection.rollback)
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK", "ROLLBACK"]
+
+
 def test_a_connection_that_nobody_has_any_more_does_not_wait_for_long(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that it stops is any, and has deadlines of its own."""
     rollback, waits = wire.Transaction.rollback, []

@@ -334,10 +334,11 @@ class Connection:
         """Without a COMMIT nothing of it becomes visible, whatever the answer is; but its locks may stay."""
         try:
             transaction.rollback()
-        except (sql.NotLeader, sql.ConnectionLost):
-            self._abandon(transaction, may_be_durable=False)
-        except sql.ServerError:
-            return
+        except BaseException as error:
+            if isinstance(error, sql.NotLeader) or not isinstance(error, sql.ServerError):  # an interrupt, too
+                self._abandon(transaction, may_be_durable=False)
+            if not isinstance(error, sql.SqlError):
+                raise
 
     def _abandon(self, transaction: Transaction, *, may_be_durable: bool) -> None:
         """The next connection ends it."""
