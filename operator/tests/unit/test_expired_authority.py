@@ -22,8 +22,8 @@ from situations import with_spec
 from test_given_authorities import GIVEN, fresh, intermediate, named
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.certificates.authority import is_signed, read_authority
-from herdkeeper.certificates.issue import AUTHORITY_LIFE
+from herdkeeper.certificates.authority import authority_data, found_authority, is_signed, read_authority
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
 from herdkeeper.clients import identities
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.planning.actions import Wait
@@ -258,6 +258,64 @@ def test_one_that_expires_amid_a_roll_is_replaced_by_the_one_that_is_to_follow_o
     assert stack.authorities()[IDENTITY] == [f"company {2 if steps == 1 else 3}"] * 2
     former = read_authority("zk", values_of_secret(stack.items["Secret", NAMED.authority_secret])).distrusted or ""
     assert former.count("BEGIN") == (1 if steps == 1 else 2), "whoever still trusts any of them is waited for"
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_the_former_one_may_come_back_in_place_of_one_that_expires_amid_its_roll(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """A short one was put there by mistake."""
+    first = intermediate("company 1", life=3 * MONTHS)
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", first))
+    stack.hold("company", intermediate("by mistake", key=fresh(), life=MONTHS))
+    for _ in range(steps - 1):
+        stack.work()
+        stack.passes(MINUTES + 0.1)
+    for _ in range(3):  # the bookies are paused
+        stack.look()
+    assert f"step {steps} of 3" in stack.told().message
+    stack.now += MONTHS
+    stack.hold("company", first)
+    stack.work()
+    stack.bring(BOOKIE)
+    assert is_whole(stack)
+    assert stack.authorities()[IDENTITY] == ["company 1"] * 2
+    stack.passes(MINUTES + 0.1)
+    stack.work()
+    assert stack.rolled() is None
+
+
+def restore_old_backup(stack: Ageing, secret: str) -> None:
+    """A Secret is again as it was with an authority that another one followed, and that has expired since."""
+    stack.hold(secret, authority_data(found_authority("before", fresh_key(), Validity(stack.now - LONG_AFTER, AUTHORITY_LIFE))))
+
+
+@pytest.mark.parametrize(
+    ("secret", "holder"), [(NAMED.authority_secret, NAMED.clients_secret), (NAMED.quorum_authority_secret, NAMED.members_secret)]
+)
+def test_an_expired_authority_of_an_old_backup_takes_no_certificate_of_a_later_one_away(
+    monkeypatch: pytest.MonkeyPatch, secret: str, holder: str
+) -> None:
+    stack = Ageing(monkeypatch)
+    restore_old_backup(stack, secret)
+    before = dict(stack.items)
+    stack.work()
+    assert stack.items == before
+    assert is_whole(stack)
+    assert stack.told().message.startswith("before 1 expired at ")
+    assert (
+        f", but the Secret {holder} has a valid certificate of another one: restore a later {secret} from a backup" in stack.told().message
+    )
+    del stack.items["Secret", holder]
+    assert "2 takes its place" in stack.told().message, "the way without a backup"
+
+
+def test_a_given_authority_takes_the_place_of_one_of_an_old_backup_if_it_signed_what_members_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", intermediate("company 1")))
+    before = stack.authorities()
+    restore_old_backup(stack, NAMED.authority_secret)
+    stack.work()
+    assert is_whole(stack)
+    assert stack.events[0].endswith(", and company 1 takes its place")
+    assert stack.authorities() == before
 
 
 def test_the_first_step_is_not_left_for_an_authority_that_expires_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,8 +111,11 @@ def next_step(authority: Authority) -> Authority:
 
 
 def in_place_of(expired: Authority, successor: KeyPair) -> Authority:
-    """Returns the last step at once, for an authority that has expired: nobody accepts what it signed, so there is nobody to trust both."""
-    return Authority(expired.name, expired.generation + 1, successor, distrusted=f"{expired.signing.certificate}{expired.former or ''}")
+    """Returns the last step at once, for an authority that has expired: nobody accepts what it signed, so there is nobody to trust both.
+    A former one may come back so.
+    """
+    distrusted = f"{expired.signing.certificate}{expired.former or ''}".replace(successor.certificate, "")
+    return Authority(expired.name, expired.generation + 1, successor, distrusted=distrusted)
 
 
 def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:

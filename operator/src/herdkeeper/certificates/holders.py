@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from cryptography import x509
 
@@ -94,6 +95,12 @@ def holds(data: Mapping[str, str], authority: Authority) -> bool:
     if KEY_STORE_KEY in data and not (readable and whole):
         return True
     return bool(trusted & certificates) or any(is_signed(each, signer) for each in shown for signer in trusted)
+
+
+def is_of_another(data: Mapping[str, str], authority: Authority, now: datetime) -> bool:
+    """Returns whether a Secret has a certificate that is still valid, and nothing of this authority."""
+    shown = _certificates(data.get(names.CERTIFICATE_KEY, ""))[0]
+    return any(now < each.not_valid_after_utc for each in shown) and not holds(data, authority)
 
 
 def is_behind(data: Mapping[str, str], authority: Authority) -> bool:

@@ -18,7 +18,7 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.build import build_authority
 from herdkeeper.zookeeper.issuers import issuers
-from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead
+from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead, Outdated
 
 TAKEN_UP_WITHIN = timedelta(minutes=10)
 """By then a running pod has a changed Secret's files, and its process has read them; nothing tells that it has. The kubelet brings them
@@ -79,7 +79,7 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
         case GiveUp():
             given_up = replace(authority, following=None, everywhere_since=None)
             return given_up, f"{_both(authority)} no more: its Secret has the one that signs"
-        case Expired():
+        case Expired() | Outdated():
             return None
         case None:
             return _next(roll, since) if authority.is_rolling else None
@@ -185,6 +185,12 @@ def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
 
 def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
     """What becomes of an authority, and what is waited for."""
+    if isinstance(roll.change, Outdated):
+        return (
+            f"{_expired(roll)}, but the Secret {roll.change.members_secret} has a valid certificate of another one: restore a later "
+            f"{roll.secret} from a backup. If there is none, delete the Secret {roll.change.members_secret}: another authority then takes "
+            "the place of this one, with an outage"
+        )
     if isinstance(roll.change, Expired):
         if roll.change.successor is None:
             return f"{_expired(roll)}, and nothing can take its place yet"
@@ -243,7 +249,7 @@ def _signs_next(roll: AuthorityRoll) -> KeyPair:
     match roll.change:
         case Begin(successor) | Instead(successor):
             return successor
-        case GiveUp():
+        case GiveUp() | Outdated():
             return roll.authority.signing
         case Expired(successor):
             return successor or roll.authority.signing

@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from herdkeeper.certificates.authority import Authority, end_of, ends_soon, expiry_of, name_of, successor_of
+from herdkeeper.certificates.holders import is_of_another
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair, Validity, fresh_key
+from herdkeeper.clients.identities import held_by
 from herdkeeper.clients.kubernetes import SECRETS, KubernetesReader, values_of_secret
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -16,7 +18,7 @@ from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, under_way
 from herdkeeper.zookeeper.authority_roll import begins
 from herdkeeper.zookeeper.issuers import Issuer, issuers
-from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead
+from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead, Outdated
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
 _PODS = (("v1", "Pod"),)
@@ -47,7 +49,10 @@ def _change(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datet
     """Returns what is to become of an authority."""
     signing, following, wanted = authority.signing, authority.following, _wanted(ensemble, issuer, authority, now)
     if now >= expiry_of(authority):
-        return Expired(wanted or (None if following is None or ends_soon(following, now) else following))
+        successor = wanted or (None if following is None or ends_soon(following, now) else following)
+        members, known = issuer.holders[0].secret, replace(authority, following=successor or following)
+        held = held_by(issuer.holders, ensemble.objects).get(members, {})
+        return Outdated(members) if is_of_another(held, known, now) else Expired(successor)
     if wanted is None or authority.former is not None:  # where another one signs already, it waits until that roll has ended
         return None
     if following is None:

@@ -130,7 +130,16 @@ class Expired:
     successor: KeyPair | None
 
 
-AuthorityChange = Begin | Instead | GiveUp | Expired
+@dataclass(frozen=True)
+class Outdated:
+    """The one that signs has expired, and comes from an old backup: members have valid certificates of a later one, in the Secret
+    `members_secret`. So nothing takes its place.
+    """
+
+    members_secret: str
+
+
+AuthorityChange = Begin | Instead | GiveUp | Expired | Outdated
 
 
 @dataclass(frozen=True)
