@@ -63,7 +63,7 @@ def company() -> list[Object]:
 @contextmanager
 def controllers(environment: Mapping[str, str], log: Path, say: Callable[[str], None]) -> Iterator[None]:
     """cert-manager's controllers on the cluster of KUBECONFIG, which must have the CRDs. The program is built if missing, which takes
-    some minutes. RuntimeError if it has ended before the block."""
+    some minutes. RuntimeError if it ends before the block does."""
     program = run([str(REPOSITORY / "e2e/bootstrap/go-program.sh"), "cert-manager"], os.environ, say).strip()
     with log.open("wb") as output:
         process = subprocess.Popen([program, "-v=2"], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(environment))

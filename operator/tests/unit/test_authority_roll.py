@@ -90,6 +90,21 @@ def test_three_steps_follow_one_another_and_each_waits_for_pods(stack: Stack) ->
     assert settled.actions == ()
 
 
+def test_a_time_that_an_operator_noted_whose_clock_was_ahead_is_not_waited_for(stack: Stack) -> None:
+    ahead = timedelta(days=30)
+    stack.now += ahead
+    begun(stack)
+    stack.now -= ahead
+    for name in (*MEMBERS, BOOKIE):
+        stack.bring(name)  # kubelets have clocks of their own
+    for step in (1, 2, 3):
+        work(stack)
+        assert f"step {step} of 3" in told(stack)
+        stack.passes(MINUTES + 0.1)
+    work(stack)
+    assert stack.rolled() is None
+
+
 def test_it_begins_by_itself_when_two_thirds_of_its_life_are_over(stack: Stack) -> None:
     stack.now += AUTHORITY_LIFE * 2 / 3 - timedelta(days=1)
     work(stack, 2)

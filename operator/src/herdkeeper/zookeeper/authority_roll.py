@@ -88,7 +88,8 @@ def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, st
 def _next(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
     """Returns the next state of a roll that is under way, as above."""
     authority = roll.authority
-    if authority.everywhere_since is None:
+    # One in the future is of an operator whose clock was ahead.
+    if authority.everywhere_since is None or authority.everywhere_since > roll.now:
         noted = replace(authority, everywhere_since=roll.now)
         return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to load it"
     if since is None or roll.now < since + TAKEN_UP_WITHIN:
