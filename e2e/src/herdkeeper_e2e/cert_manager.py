@@ -30,6 +30,7 @@ RENEWAL: list[Object] = [
 ]
 """A JSON patch of a Certificate's status: what `cmctl renew` writes."""
 _COMMENT = "#   "
+_END_SECONDS = 30
 
 
 def definitions() -> Path:
@@ -73,7 +74,11 @@ def controllers(environment: Mapping[str, str], log: Path, say: Callable[[str], 
             raise RuntimeError(f"cert-manager ended with {process.returncode}: {log.read_text()[-2000:]}")
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -81,11 +86,13 @@ def running(kubectl: Kubectl, log: Path, say: Callable[[str], None]) -> Iterator
     """The same with its CRDs and the ClusterIssuer `company`. All of it goes with the block, and with the CRDs every Certificate."""
     home = kubectl.in_namespace(HOME)
     crds = ("-f", str(definitions()))
-    kubectl.run("apply", "--server-side", *crds)
-    kubectl.run("wait", "--for=condition=Established", *crds)
-    home.apply(f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {HOME}\n")
-    with controllers(kubectl.environment, log, say):
-        home.apply_all(company())
-        yield
-    kubectl.run("delete", *crds)
-    kubectl.run("delete", "namespace", HOME)
+    try:
+        kubectl.run("apply", "--server-side", *crds)
+        kubectl.run("wait", "--for=condition=Established", *crds)
+        home.apply(f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {HOME}\n")
+        with controllers(kubectl.environment, log, say):
+            home.apply_all(company())
+            yield
+    finally:
+        kubectl.run("delete", "--ignore-not-found", *crds)
+        kubectl.run("delete", "--ignore-not-found", "namespace", HOME)

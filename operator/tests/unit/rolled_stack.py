@@ -202,6 +202,24 @@ class Stack:
 
     # who trusts whom
 
+    def happens(self, what: str, number: int) -> None:
+        """One event, which the number varies."""
+        match what:
+            case "look":
+                self.look()
+            case "crash":
+                self.look(actions=number)
+            case "bookies":
+                self.look_at_bookies()
+            case "kubelet":
+                self.bring([*MEMBERS, BOOKIE][number % 4])
+            case "time":
+                self.passes(number)
+            case "end":
+                self.items.pop(("Pod", MEMBERS[number % 3]), None)
+            case _:
+                raise AssertionError(what)
+
     def authorities(self) -> dict[str, list[str]]:
         """By Secret the names of those whom it trusts, then of who signed its certificate."""
         found = {}

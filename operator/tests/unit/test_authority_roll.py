@@ -326,17 +326,7 @@ def test_at_no_time_meets_a_process_one_that_it_does_not_trust(events: list[tupl
     stack = Stack()
     stack.ask()
     for what, number in events:
-        match what:
-            case "look":
-                stack.look()
-            case "crash":
-                stack.look(actions=number)
-            case "bookies":
-                stack.look_at_bookies()
-            case "kubelet":
-                stack.bring([*MEMBERS, BOOKIE][number % 4])
-            case _:
-                stack.passes(number)
+        stack.happens(what, number)
         assert stack.strangers() == []
     wait_for_the_end(stack)
     assert stack.authorities()[IDENTITY] == ["zk clients 2"] * 2

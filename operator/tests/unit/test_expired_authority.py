@@ -356,19 +356,7 @@ def test_whatever_is_interrupted_nobody_trusts_a_third_one_and_all_are_served_in
         stack.now += LONG_AFTER
         stack.members_end()
         for what, number in events:
-            match what:
-                case "look":
-                    stack.look()
-                case "crash":
-                    stack.look(actions=number)
-                case "bookies":
-                    stack.look_at_bookies()
-                case "kubelet":
-                    stack.bring([*MEMBERS, BOOKIE][number % 4])
-                case "time":
-                    stack.passes(number)
-                case _:
-                    stack.items.pop(("Pod", MEMBERS[number % 3]), None)
+            stack.happens(what, number)
             trusted = stack.trusted()
             assert not trusted[NAMED.members_secret] & trusted[NAMED.clients_secret]
         for _ in range(40):

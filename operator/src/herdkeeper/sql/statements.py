@@ -11,11 +11,12 @@ _PIECE = re.compile(
 """A string, a name or a comment that has no end goes to the end of the text. Comments as in Calcite's Parser.jj, which HerdDB uses."""
 _COMMENT = re.compile(r"(?:--|//).*|/\*.*\*/", re.DOTALL)
 _NO_PLACEHOLDERS = ("'", '"', "`", "--", "//", "/*")
-_SPACE = r"(?:\s|\(|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/)*+"
+_GAP = r"\s|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/"
+_SPACE = rf"(?:\(|{_GAP})*+"
 """Possessive: a comment ends at its first end, whatever follows."""
 _BEGINNING = re.compile(_SPACE + r"(?P<word>\w*)", re.DOTALL)
 _TRANSACTION = re.compile(rf"{_SPACE}(?:(?:EXEC|EXECUTE|CALL)\b{_SPACE})?(?:BEGIN|COMMIT|ROLLBACK)", re.DOTALL | re.IGNORECASE)
-_SEVERAL_ROWS = re.compile(r"\)\s*,\s*\(|\bSELECT\b", re.IGNORECASE)
+_SEVERAL_ROWS = re.compile(rf"\)(?:{_GAP})*+,(?:{_GAP})*+\(|\bSELECT\b", re.DOTALL | re.IGNORECASE)
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
 

@@ -1,4 +1,7 @@
-"""Plans how another authority takes over (docs/decisions/0106), one step at a time, each only when the one before is everywhere."""
+"""Plans how another authority takes over (docs/decisions/0106), one step at a time, each only when the one before is everywhere.
+
+An authority that has expired is replaced at once: nobody accepts what it signed.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def replace_expired(ensemble: Ensemble) -> tuple[Action, ...]:
     """Returns the writes that put others in the places of authorities that have expired, which nobody accepts any more. None while members
     still serve.
     """
-    if _serves_without(ensemble):
+    if _serves_by_old_connections(ensemble):
         return ()
     expired = [(roll, roll.change.successor) for roll in ensemble.rolls if isinstance(roll.change, Expired)]
     return tuple(
@@ -114,7 +117,7 @@ def replace_expired(ensemble: Ensemble) -> tuple[Action, ...]:
     )
 
 
-def _serves_without(ensemble: Ensemble) -> bool:
+def _serves_by_old_connections(ensemble: Ensemble) -> bool:
     """Whether members of a quorum whose authority has expired serve by connections from before. The first one to restart would be refused,
     whatever certificate it shows.
     """
@@ -195,7 +198,7 @@ def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
     if isinstance(roll.change, Expired):
         if roll.change.successor is None:
             return f"{_expired(roll)}, and nothing can take its place yet"
-        return f"{_at_once(roll)}{_once_none_serves(ensemble) if _serves_without(ensemble) else ''}"
+        return f"{_at_once(roll)}{_once_none_serves(ensemble) if _serves_by_old_connections(ensemble) else ''}"
     if roll.authority.is_rolling:
         return f"{_step(roll.authority)}; {_wait(ensemble.rolls)}"
     return f"{_both(replace(roll.authority, following=_signs_next(roll)))}: it begins once nothing else of the ensemble changes"

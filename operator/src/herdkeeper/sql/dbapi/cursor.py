@@ -96,7 +96,7 @@ class Cursor:
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
                 # one message at a time: what follows a lost one must not be taken for the rest of it
-                with self._told_in_part(earlier=self.rowcount > 0, several=len(part) > 1):
+                with self._told_in_part(earlier=self.rowcount > 0, several=len(part) > 1 or changes_row_by_row(operation)):
                     self.rowcount += sum(self._change_many(operation, part))
         return self
 
