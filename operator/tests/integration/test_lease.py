@@ -240,19 +240,19 @@ def loses_before_another_leads(leader: Candidate, other: Candidate, clock: Clock
 def test_a_candidate_that_sees_a_renewal_late_waits_for_the_whole_lease_after_it(election: Election, clock: Clock) -> None:
     first, second = election.candidate("first"), election.candidate("second")
     first.lease.acquire()
-    answered = threading.Event()
+    asked = threading.Event()
 
     def late(verb: str) -> None:
         second.cable.before = lambda _: None
         clock.seconds += 0.9 * lease_module.RENEW_DEADLINE_SECONDS
         election.wait_for_renewals()
         first.cable.break_by(first.cable.cut)
-        answered.set()
+        clock.seconds += lease_module.DURATION_SECONDS / 2  # before the answer: more than the Lease's duration since the candidate asked
+        asked.set()
 
     second.cable.before = late
     second.compete()
-    assert answered.wait(PATIENCE_SECONDS)
-    clock.seconds += lease_module.DURATION_SECONDS / 2  # more than the Lease's duration since the candidate asked
+    assert asked.wait(PATIENCE_SECONDS)
     second.look()
     assert (first.lease.held(), second.led.is_set()) == (True, False)
     loses_before_another_leads(first, second, clock)
