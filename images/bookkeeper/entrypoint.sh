@@ -252,8 +252,9 @@ case "$mode" in
         check_directories
         report_cookie
         compose
-        # As above. BookKeeper's own, of which it is one, takes a key of zeros for the key of any ledger.
-        sed -i 's/^\(ledgerStorageClass=\).*DbLedgerStorage$/\1io.herdkeeper.bookie.GuardedLedgerStorage/' "$tmp/bk_server.conf"
+        # As above. BookKeeper's own classes, which these extend, take a key of zeros for the key of any ledger, and do not tell of plain text.
+        sed -i -e 's/^\(ledgerStorageClass=\).*DbLedgerStorage$/\1io.herdkeeper.bookie.GuardedLedgerStorage/' \
+            -e 's/^\(bookieAuthProviderFactoryClass=\).*BookieAuthZFactory$/\1io.herdkeeper.bookie.TlsRequiredFactory/' "$tmp/bk_server.conf"
         run -Dherdkeeper.bookie=true org.apache.bookkeeper.server.Main --conf "$tmp/bk_server.conf"
         ;;
     autorecovery)

@@ -71,8 +71,11 @@ def _stack() -> Iterator[tuple[Servers, Address]]:
                 **quorum_lines(str(running.secrets.zookeeper.folder)),
             }
         )
-        storage = {"ledgerStorageClass": "io.herdkeeper.bookie.GuardedLedgerStorage"}
-        running.start_bookies(1, {**GUARDED_HTTP, "httpServerPort": http, **storage})
+        own = {
+            "ledgerStorageClass": "io.herdkeeper.bookie.GuardedLedgerStorage",
+            "bookieAuthProviderFactoryClass": "io.herdkeeper.bookie.TlsRequiredFactory",
+        }
+        running.start_bookies(1, {**GUARDED_HTTP, "httpServerPort": http, **own})
         running.start_autorecovery()
         encrypted = {"server.ssl": "true", "herdkeeper.tls.dir": nodes, "herdkeeper.tls.plaintext": "refused"}
         address = running.start_sql_node(encrypted, Encryption(LOOPBACK, authority.certificate))

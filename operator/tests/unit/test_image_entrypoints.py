@@ -264,6 +264,7 @@ class Bookie:
         (self.config / "bk_server.conf").write_text(
             "bookiePort=3181\nhttpServerClass=org.apache.bookkeeper.http.vertx.VertxHttpServer\n"
             "ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage\n"
+            "bookieAuthProviderFactoryClass=org.apache.bookkeeper.tls.BookieAuthZFactory\n"
         )
 
     def start(self, bookie_id: str = "b-0-abc123", *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -302,6 +303,13 @@ def test_a_bookie_of_this_image_takes_no_key_of_zeros_and_its_shell_reads_what_i
         assert bookie.start("b-0-abc123", *arguments).returncode == 0
         lines = (bookie.tmp / "bk_server.conf").read_text().splitlines()
         assert [line for line in lines if "LedgerStorage" in line] == [f"ledgerStorageClass={storage}LedgerStorage"]
+
+
+def test_a_bookie_of_this_image_tells_of_plain_text(bookie: Bookie) -> None:
+    assert bookie.start().returncode == 0
+    lines = (bookie.tmp / "bk_server.conf").read_text().splitlines()
+    factory = [line for line in lines if line.startswith("bookieAuthProviderFactoryClass")]
+    assert factory == ["bookieAuthProviderFactoryClass=io.herdkeeper.bookie.TlsRequiredFactory"]
 
 
 def test_another_identity_is_refused(bookie: Bookie) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,8 +19,9 @@ from herdkeeper.codecs.bookkeeper.protocol import BatchRead, ReadCode, batch_rea
 from herdkeeper.shared.names import IDENTITY_VARIABLE
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.certificates import Authority, Issued
-from herdkeeper_e2e.mutual_tls import HOSTS, ROLE, SUBJECTS, TESTER, MountedSecret, stack_secrets
-from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT, NODE, Servers, leads, servers
+from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, ROLE, SUBJECTS, TESTER, MountedSecret, stack_secrets
+from herdkeeper_e2e.server_processes import CREDENTIALS, GUARDED_HTTP, LEDGERS_ROOT, NODE, Servers, leads, servers
 from herdkeeper_e2e.tls_probe import fingerprint
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
@@ -38,13 +41,15 @@ class Stack:
         assert running.secrets is not None
         self.secrets = running.secrets
         self.written = 0
+        self.http = free_port()
         self.sql: Address
         self.bookie: BookieAddress
         self.ledger = -1
 
     def start(self) -> None:
         self.servers.start_zookeeper()
-        self.servers.start_bookies(1)
+        image = {"bookieAuthProviderFactoryClass": "io.herdkeeper.bookie.TlsRequiredFactory"}
+        self.servers.start_bookies(1, {**GUARDED_HTTP, "httpServerPort": self.http, **image})
         self.sql = self.servers.start_sql_node()
         with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
             self.bookie = catalog.bookie_addresses()[BOOKIE]
@@ -85,6 +90,13 @@ class Stack:
         """Waits until the bookie's log has them."""
         log = self.servers.folder / f"{BOOKIE}.log"
         wait_until(f"the bookie tells: {words}", lambda: words in log.read_text(errors="replace"), PATIENCE_SECONDS)
+
+    def refused_plain_text(self) -> int:
+        """How many connections without TLS the bookie has told of, by its metrics."""
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http}/metrics", timeout=ANSWER_SECONDS) as metrics:
+            found = re.search(r'^herdkeeper_refused_total\{reason="plaintext"\} (\d+)$', metrics.read().decode(), re.MULTILINE)
+        assert found is not None
+        return int(found[1])
 
     def lets_in(self) -> bool:
         """Whether the bookie serves this process."""
@@ -132,9 +144,12 @@ def test_a_sql_node_writes_its_log_and_a_job_reads_it(stack: Stack) -> None:
     assert all(answer.data for answer in answers)
 
 
-def test_a_plain_text_client_reads_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_text_client_reads_nothing_and_is_told_of(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (stack.code(), stack.refused_plain_text()) == (ReadCode.OK, 0)
     monkeypatch.delenv(IDENTITY_VARIABLE)
     assert stack.code() is ReadCode.UNAUTHORIZED
+    wait_until("the bookie counts it", lambda: stack.refused_plain_text() == 1, PATIENCE_SECONDS)
+    stack.logged(f"refused /{LOOPBACK}:")
     with socket.create_connection((stack.bookie.host, stack.bookie.port), ANSWER_SECONDS) as plain:
         plain.sendall(batch_read_request(BatchRead(stack.ledger, 0, 10, 1000), 1))
         with suppress(ConnectionResetError):  # closed, cleanly or not

@@ -195,7 +195,7 @@ public final class GuardedHttpServer implements HttpServer {
     }
 
     private String refusals() {
-        return "# TYPE herdkeeper_refused_total counter\n" + closed.metric() + unproven.metric();
+        return "# TYPE herdkeeper_refused_total counter\n" + closed.metric() + TlsRequiredFactory.REFUSALS.metric() + unproven.metric();
     }
 
     /** Why an order is refused, or null. The file is read each time, since its Secret may change. */

@@ -1,11 +1,10 @@
 package io.herdkeeper.bookie;
 
-import io.vertx.core.net.SocketAddress;
 import java.time.Duration;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Requests that the HTTP port refused: each is counted, and ten a minute are logged, so that nobody fills a disk by being refused. */
+/** Requests or connections that were refused for one reason: each is counted, and ten a minute are logged, so that nobody fills a disk by being refused. */
 final class Refusals {
 
     private static final int MOST_LINES = 10;
@@ -23,8 +22,11 @@ final class Refusals {
         this.reason = reason;
     }
 
-    /** @param what was refused; nothing that was sent, which may be secret */
-    synchronized void tell(SocketAddress peer, String what) {
+    /**
+     * @param peer its address
+     * @param what was refused; nothing that was sent, which may be secret
+     */
+    synchronized void tell(Object peer, String what) {
         long now = System.nanoTime();
         if (count++ == 0 || now - minuteNanos >= MINUTE_NANOS) {
             minuteNanos = now;
