@@ -10,6 +10,7 @@ Usage: python -m herdkeeper_e2e.class_lists
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,8 @@ LIST = "classes.lst"
 _END_SECONDS = 120
 _FROM_FILE = " source: "
 """Marks a class of another loader than Java's own, which such an archive can't hold."""
+_GENERATED = re.compile(r"jdk/jfr/internal/handlers/\w+\d+_\d+-\d+")
+"""Classes that a process generates, with the time and its number in their names."""
 _HEADER = "# Classes that this server loads. Made by `make lock-classes`; see herdkeeper_e2e.class_lists.\n"
 
 
@@ -39,10 +42,10 @@ def image_of(process: str) -> str:
 
 
 def merged(lists: Iterable[Iterable[str]], known: Iterable[str]) -> list[str]:
-    """Returns the lines of several lists, each once and sorted, without comments and without what `known` has."""
+    """Returns the lines of several lists, each once and sorted, without comments, generated classes, and what `known` has."""
     left_out = set(known)
     found = {line.rstrip() for lines in lists for line in lines if not line.startswith("#") and _FROM_FILE not in line}
-    return sorted(found - left_out - {""})
+    return sorted(line for line in found - left_out - {""} if not _GENERATED.fullmatch(line))
 
 
 def listed(file: Path) -> list[str]:

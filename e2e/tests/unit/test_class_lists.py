@@ -5,8 +5,14 @@ from pathlib import Path
 from herdkeeper_e2e.class_lists import image_of, listed, merged
 
 
-def test_lists_are_merged_without_comments_classes_that_java_lists_and_those_of_other_loaders() -> None:
-    first = ["# made by Java", "a/B", "java/lang/Object", "@lambda-proxy a/B run ()V"]
+def test_lists_are_merged_without_comments_and_what_no_archive_of_theirs_can_add() -> None:
+    first = [
+        "# made by Java",
+        "a/B",
+        "java/lang/Object",
+        "@lambda-proxy a/B run ()V",
+        "jdk/jfr/internal/handlers/EventHandler54_1795996083657-11",
+    ]
     second = ["a/B", "a/Maker id: 7 super: 1 source: file:/a.jar", "a/C "]
     assert merged([first, second], ["java/lang/Object"]) == ["@lambda-proxy a/B run ()V", "a/B", "a/C"]
 
