@@ -765,6 +765,8 @@ def test_a_value_is_sent_beside_the_statement(node: Node, value: Any, sent: byte
         ("herddb.model.TableDoesNotExistException: no such table", dbapi.ProgrammingError),
         ("herddb.model.RecordTooBigException", dbapi.DataError),
         ('x.Y: JDBC parameter 1 has a bad type: For input string: "of a foreign key"', dbapi.ProgrammingError),
+        ("herddb.model.StatementExecutionException: transaction 7 not found on tablespace demo", dbapi.OperationalError),
+        ("herddb.model.StatementExecutionException: transaction 7 does not exist on tablespace demo", dbapi.OperationalError),
         ("java.lang.IllegalStateException: whatever", dbapi.DatabaseError),
     ],
 )
@@ -775,6 +777,26 @@ def test_an_error_of_the_server_is_the_exception_that_pep_249_has_for_it(node: N
             connection.cursor().execute("INSERT INTO t(k) VALUES(?)", [1])
         assert type(refused.value) is error
         assert connection.in_transaction, "a refused statement does not end the transaction"
+
+
+def test_a_transaction_that_the_server_ended_is_told_as_one_to_repeat(node: Node) -> None:
+    def ended(kind: MessageType, body: bytes) -> Answer | None:
+        if kind is MessageType.PREPARE_STATEMENT:
+            return leads(kind, body)
+        return error_answer(0, "herddb.model.StatementExecutionException: transaction 7 not found on tablespace demo")
+
+    with connect(node) as connection:
+        cursor = connection.cursor()
+        cursor.execute("UPDATE t SET v=1")
+        node.script = ended
+        for act in (lambda: cursor.execute("UPDATE t SET v=2"), connection.commit, connection.commit):
+            with pytest.raises(dbapi.DatabaseError) as told_once:
+                act()
+            assert type(told_once.value) is dbapi.OperationalError
+        node.script = leads
+        connection.rollback()
+        cursor.execute("UPDATE t SET v=1")
+    assert node.kinds()[-3:] == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
 
 
 def test_what_is_closed_is_refused(node: Node) -> None:

@@ -32,8 +32,8 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The server can't be reached, does not lead or refuses the login, or a lock timed out. Nothing of the statement, or of the open
-    transaction, was applied. It may be repeated: a transaction as a whole, after `rollback`.
+    """The server can't be reached, does not lead, refuses the login or has ended the transaction, or a lock timed out. Nothing of the
+    statement, or of the open transaction, was applied. It may be repeated: a transaction as a whole, after `rollback`.
     """
 
 
@@ -63,11 +63,13 @@ class NotSupportedError(DatabaseError):
     """HerdDB does not support it."""
 
 
+_NO_TRANSACTION = ("no such transaction", "not found on tablespace", "does not exist on tablespace")
+"""Of a transaction that the server has ended: it has three texts for that."""
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
     (ProgrammingError, ("has a bad type",)),  # with the value, whose words don't count
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
     (DataError, ("RecordTooBigException", "too large for an int", "overflow")),
-    (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),
+    (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", *_NO_TRANSACTION)),
     (NotSupportedError, ("unsupported", "not supported", "not suppoer", "UnsupportedOperationException", "not impl")),
     (
         ProgrammingError,
