@@ -583,14 +583,17 @@ def test_a_child_process_uses_no_connection_of_its_parent(node: Node) -> None:
         child = os.fork()
         if not child:
             refused = 0
-            for act in (lambda: cursor.execute("UPDATE t SET v=2"), connection.commit, connection.rollback, rows.close):
-                try:
-                    act()
-                except dbapi.InterfaceError as error:
-                    refused += "connect anew after a fork" in str(error)
-            rows._drop_rows()  # as the garbage collector does
-            connection.close()
-            os._exit(refused)
+            try:
+                for act in (lambda: cursor.execute("UPDATE t SET v=2"), connection.commit, connection.rollback):
+                    try:
+                        act()
+                    except dbapi.InterfaceError as error:
+                        refused += "connect anew after a fork" in str(error)
+                rows.close()
+                connection.close()
+                refused += 1  # neither was
+            finally:
+                os._exit(refused)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "OPEN_SCANNER", "CLOSE_SCANNER", "COMMIT"]
 

@@ -189,30 +189,31 @@ def test_a_call_that_is_cancelled_while_another_task_closes_the_connection_ends_
 
 
 def test_a_child_process_does_not_wait_for_the_thread_of_its_parent() -> None:
-    async def refused(connection: aio.Connection) -> int:
+    async def refused(connection: aio.Connection, cursor: aio.Cursor) -> int:
         found = 0
-        for call in (connection.ping, connection.close):
-            try:
-                await asyncio.wait_for(call(), 20)
-            except dbapi.InterfaceError as error:
-                found += "connect anew after a fork" in str(error)
+        try:
+            await asyncio.wait_for(connection.ping(), 20)
+        except dbapi.InterfaceError as error:
+            found += "connect anew after a fork" in str(error)
+        for closed in (cursor, connection):
+            await asyncio.wait_for(closed.close(), 20)
+            found += 1
         return found
 
-    async def connected(node: Node) -> aio.Connection:
+    async def connected(node: Node) -> tuple[aio.Connection, aio.Cursor]:
         connection: aio.Connection = await connect(node)
-        await connection.ping()
-        return connection
+        return connection, await connection.cursor().execute("SELECT k, v FROM t")
 
     with played(leads) as node:
-        connection = asyncio.run(connected(node))
+        connection, cursor = asyncio.run(connected(node))
         child = os.fork()
         if not child:
             found = 0
             try:
-                found = asyncio.run(refused(connection))
+                found = asyncio.run(refused(connection, cursor))
             finally:
                 os._exit(found)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
         asyncio.run(connection.close())
 
 

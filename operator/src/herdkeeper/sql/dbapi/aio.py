@@ -84,8 +84,8 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called, or an `await` of it was cancelled."""
-        return self._closed
+        """Whether `close` was called, or an `await` of it was cancelled; also in a child process of the one that made it."""
+        return self._closed or self.blocking.closed
 
     def cursor(self) -> Cursor:
         """Returns a new cursor. All share the connection's transaction."""
@@ -106,8 +106,7 @@ class Connection:
 
     async def close(self) -> None:
         """Roll back an open transaction, and close. Idempotent."""
-        if not self._closed:
-            self.blocking.require_open()
+        if not self.closed:
             await asyncio.shield(asyncio.wrap_future(self._end()))
 
     async def in_thread(self, act: Callable[[], T]) -> T:
@@ -166,8 +165,7 @@ class Cursor:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if not self.connection.closed:
-            await self.close()
+        await self.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -206,7 +204,8 @@ class Cursor:
 
     async def close(self) -> None:
         """Discard the remaining rows. Idempotent."""
-        await self.connection.in_thread(self.blocking.close)
+        if not self.connection.closed:
+            await self.connection.in_thread(self.blocking.close)
 
 
 def _close(connecting: Future[blocking.Connection]) -> None:

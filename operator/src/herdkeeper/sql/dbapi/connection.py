@@ -163,8 +163,8 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called. A connection that the server closed is replaced instead."""
-        return self._closed
+        """Whether `close` was called; also in a child process of the one that made it. One that the server closed is replaced instead."""
+        return self._closed or self._process != os.getpid()
 
     def cursor(self) -> Cursor:
         """Returns a new cursor. All share the connection's transaction."""
