@@ -12,6 +12,7 @@ import pytest
 from test_dbapi import Node, Script, leads, played, told
 from test_sql_connection import Answer
 
+from herdkeeper.sql import connection as wire
 from herdkeeper.sql import dbapi
 from herdkeeper.sql.dbapi import aio
 from herdkeeper.sql.frames import MessageType
@@ -186,6 +187,28 @@ def test_a_call_that_is_cancelled_while_another_task_closes_the_connection_ends_
     with played(held.script()) as node:
         asyncio.run(program(node))
         end_of_threads()
+
+
+def test_a_connection_that_nobody_closes_is_rolled_back_by_its_thread_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop must not wait for the server meanwhile."""
+    rollback, by = wire.Transaction.rollback, []
+
+    def noted(transaction: wire.Transaction) -> None:
+        by.append(threading.get_ident())
+        rollback(transaction)
+
+    async def program(node: Node) -> threading.Thread:
+        connection = await connect(node)
+        await connection.cursor().execute("UPDATE t SET v=1")
+        return await asyncio.wrap_future(connection._thread.submit(threading.current_thread))
+
+    monkeypatch.setattr(wire.Transaction, "rollback", noted)
+    with played(leads) as node:
+        with pytest.warns(ResourceWarning, match="was not closed"):
+            thread = asyncio.run(program(node))
+        thread.join(120)
+        assert by == [thread.ident]
+        assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
 
 
 def test_a_child_process_does_not_wait_for_the_thread_of_its_parent() -> None:

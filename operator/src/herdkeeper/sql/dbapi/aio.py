@@ -8,6 +8,8 @@ but the end of the program. The connection is of no use any more: each call rais
 from __future__ import annotations
 
 import asyncio
+import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -23,6 +25,8 @@ from herdkeeper.sql.dbapi.types import Column
 from herdkeeper.sql.frames import Value
 
 T = TypeVar("T")
+_of_thread = threading.local()
+"""Keeps a connection as long as its thread: one that nobody closed is rolled back there, since the event loop must not wait for that."""
 
 
 class _Passed(Generic[T]):
@@ -42,7 +46,7 @@ class _Passed(Generic[T]):
 async def connect(host: str, user: str, password: str, database: str | None = None, **options: Unpack[Options]) -> Connection:
     """Connect to the leader of a tablespace. Arguments and errors are those of `herdkeeper.sql.dbapi.connect`."""
     thread = ThreadPoolExecutor(1, "herdkeeper-sql")
-    connecting = thread.submit(blocking.connect, host, user, password, database, **options)
+    connecting = thread.submit(_connect, host, user, password, database, **options)
     try:
         return Connection(await asyncio.wrap_future(connecting), thread)
     except BaseException:
@@ -66,6 +70,11 @@ class Connection:
         self._used = False
         self._closed = False
         self._cancelled = False
+
+    def __del__(self) -> None:
+        """Without it, its thread ends, and rolls back."""
+        if not self.closed:
+            warnings.warn(f"{self!r} was not closed: use `async with`, or await close()", ResourceWarning, source=self, stacklevel=1)
 
     async def __aenter__(self) -> Self:
         return self
@@ -206,6 +215,11 @@ class Cursor:
         """Discard the remaining rows. Idempotent."""
         if not self.connection.closed:
             await self.connection.in_thread(self.blocking.close)
+
+
+def _connect(host: str, user: str, password: str, database: str | None, **options: Unpack[Options]) -> blocking.Connection:
+    _of_thread.connection = connection = blocking.connect(host, user, password, database, **options)
+    return connection
 
 
 def _close(connecting: Future[blocking.Connection]) -> None:
