@@ -15,7 +15,7 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import NotLeader, ServerError
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.restore import bookkeeping, run
-from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_left_open, find_begin
+from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_lost, find_begin
 from herdkeeper_jobs.restore.run import failed_comparison
 
 HEADER = Header("hash-1", "/checkpoints/m.json", 10, 1000, 5000)
@@ -82,13 +82,13 @@ class PlayedLeader:
 
 def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile_is_left() -> None:
     leader = PlayedLeader({7: None, 8: ServerError("no such transaction 8"), 9: None})
-    assert end_left_open(cast(Connection, leader)) == 2
+    assert end_lost(cast(Connection, leader)) == 2
     assert leader.ended == [7, 9]
 
 
 def test_a_former_leader_is_not_asked_to_roll_back() -> None:
     with pytest.raises(NotLeader):
-        end_left_open(cast(Connection, PlayedLeader({7: NotLeader("not me")})))
+        end_lost(cast(Connection, PlayedLeader({7: NotLeader("not me")})))
 
 
 class ReadyTablespace:

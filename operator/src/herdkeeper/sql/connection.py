@@ -2,7 +2,7 @@
 
 The server may never answer: a node without the tablespace stays silent (HerdDB 0.29 loses that error). So every call has a timeout, and a
 timeout or broken answer closes the connection, since later answers would be out of step. HerdDB's transactions are not bound to a
-connection. One that a lost connection leaves open stays open on the leader until `server.abandoned.transactions.timeout` (15 minutes) or
+connection. One that is lost with its connection stays open on the leader until `server.abandoned.transactions.timeout` (15 minutes) or
 the next leader change.
 
 Not thread-safe: use one connection per thread. A child process that was forked has none: both would read the same answers.
@@ -245,7 +245,7 @@ class Connection:
             transaction.commit()
         except BaseException as error:
             # The caller must see the first error. A failed rollback changes nothing: without a COMMIT nothing becomes visible, and the
-            # leader ends abandoned transactions. About a COMMIT that may be durable the log decides.
+            # leader ends lost transactions. About a COMMIT that may be durable the log decides.
             if not (commits and isinstance(error, OutcomeUnknown)):
                 with suppress(SqlError):
                     transaction.rollback()
@@ -256,7 +256,7 @@ class Connection:
         return Transaction(self, self._transaction_command(TransactionCommand.BEGIN, 0))
 
     def rollback(self, transaction_id: int) -> None:
-        """End a transaction that a lost connection left open on this leader, with its locks.
+        """End a transaction that was lost with another connection, and free its locks on this leader.
 
         Raises:
             ServerError: it is not open: it was committed, rolled back, or ended with an earlier leader.

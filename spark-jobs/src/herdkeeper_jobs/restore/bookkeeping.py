@@ -103,7 +103,7 @@ def begin(connection: Connection, header: Header) -> None:
     connection.execute(_INSERT, [HEADER_STEP, 0, header.to_json()])
 
 
-def end_left_open(connection: Connection) -> int:
+def end_lost(connection: Connection) -> int:
     """Rolls back the transactions that are open in the tablespace; returns their number.
 
     They belong to a killed run, since nobody else writes there before the tablespace is Ready. The leader would keep them for a quarter of

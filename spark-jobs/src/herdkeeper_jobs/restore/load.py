@@ -78,7 +78,8 @@ class ChunkLoader:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._left_open: int | None = None
+        self._lost: int | None = None
+        """The last attempt's transaction, until its end is acknowledged."""
 
     def load(self, chunk: Chunk, batches: Sequence[Batch]) -> int:
         """Loads a chunk. Returns how many rows this call committed: all, or none if the chunk was loaded before.
@@ -92,7 +93,7 @@ class ChunkLoader:
             try:
                 self._commit(self._session.connection(), chunk, batches)
             except AlreadyDone:
-                self._left_open = None
+                self._lost = None
                 return 0
             except DuplicateKey as error:
                 raise InvariantViolated(f"{chunk.step} is not loaded, {_why_duplicate(error)} ({error})") from error
@@ -104,23 +105,23 @@ class ChunkLoader:
         raise RestoreRetryable(f"{chunk.step} could not be loaded in {_ATTEMPTS} attempts, the last one: {reason}")
 
     def _commit(self, connection: Connection, chunk: Chunk, batches: Sequence[Batch]) -> None:
-        self._end_left_open(connection)
+        self._end_lost(connection)
         with connection.transaction() as transaction:
-            self._left_open = transaction.id
+            self._lost = transaction.id
             mark(transaction, chunk.step, chunk.rows)
             for batch in batches:
                 changed = transaction.execute_batch(batch.statement, batch.rows)
                 if missed := sum(count != 1 for count in changed):
                     raise InvariantViolated(f"{chunk.step}: {missed} of {len(changed)} rows were not changed by {batch.statement}")
-        self._left_open = None
+        self._lost = None
 
-    def _end_left_open(self, connection: Connection) -> None:
-        """Rolls back what an attempt left open. Transactions outlive their connection, and the locks would block the next attempt for a
+    def _end_lost(self, connection: Connection) -> None:
+        """Rolls back what an attempt lost. Transactions outlive their connection, and the locks would block the next attempt for a
         quarter of an hour. It stays to be done until the leader has answered."""
-        if self._left_open is not None:
+        if self._lost is not None:
             with suppress(ServerError):  # it was committed, or ended with its leader
-                connection.rollback(self._left_open)
-            self._left_open = None
+                connection.rollback(self._lost)
+            self._lost = None
 
 
 def _why_duplicate(error: DuplicateKey) -> str:

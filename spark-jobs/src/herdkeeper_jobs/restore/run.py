@@ -82,7 +82,7 @@ def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
         case Begin.EMPTY:
             bookkeeping.begin(connection, wished)
         case Begin.BEGUN:
-            _log.info("goes on", left_open=bookkeeping.end_left_open(connection))
+            _log.info("goes on", lost_transactions=bookkeeping.end_lost(connection))
         case Begin.FILLED:
             pass
         case _:

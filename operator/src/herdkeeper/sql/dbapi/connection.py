@@ -48,8 +48,9 @@ class Isolation(Enum):
 class LostTransaction:
     """A transaction that ended without an acknowledged COMMIT. Nothing of it was committed, unless it `may_be_durable`."""
 
+    id: int
     reason: str
-    may_be_durable: bool = False
+    may_be_durable: bool
 
     def error(self) -> errors.OperationalError:
         """What each use of it raises."""
@@ -110,10 +111,10 @@ class Connection:
         self._addresses = chosen.addresses
         self._current: wire.Connection | None = None
         self._transaction: Transaction | LostTransaction | None = None
-        self._uncommitted: LostTransaction | None = None
+        self._lost_at_commit: LostTransaction | None = None
         """The last transaction, if its COMMIT failed."""
-        self._abandoned: list[tuple[int, bool]] = []
-        """Transactions whose locks may still be held, since their end was not acknowledged; and whether they may be durable."""
+        self._lost: list[LostTransaction] = []
+        """Those whose locks the server may still hold. The next connection ends them."""
         self._process = os.getpid()
         self._closed = False
         self._used = threading.Lock()
@@ -193,7 +194,7 @@ class Connection:
         """
         with self.alone():
             transaction = self._transaction
-            lost = transaction if isinstance(transaction, LostTransaction) else self._uncommitted
+            lost = transaction if isinstance(transaction, LostTransaction) else self._lost_at_commit
             if isinstance(transaction, Transaction):
                 self._commit(transaction)
             elif lost is not None:
@@ -202,7 +203,7 @@ class Connection:
     def rollback(self) -> None:
         """End the transaction without effect. Without one, do nothing."""
         with self.alone():
-            transaction, self._transaction, self._uncommitted = self._transaction, None, None
+            transaction, self._transaction, self._lost_at_commit = self._transaction, None, None
             if isinstance(transaction, Transaction):
                 self._end(transaction)
 
@@ -213,7 +214,7 @@ class Connection:
         if self._process == os.getpid():
             with suppress(errors.DatabaseError):
                 self.rollback()
-                if self._abandoned:
+                if self._lost:
                     self._settings = replace(self._settings, patience=_LAST_PATIENCE)
                     self.ping()  # which ends them
         self._closed = True
@@ -248,7 +249,7 @@ class Connection:
         if isinstance(self._transaction, LostTransaction):
             raise self._transaction.error()
         if self._transaction is None and not self._autocommit:
-            self._transaction, self._uncommitted = self.repeated(lambda leader: leader.begin()), None
+            self._transaction, self._lost_at_commit = self.repeated(lambda leader: leader.begin()), None
             self._transaction.keeps_read_locks = self._isolation is Isolation.REPEATABLE_READ
         return self._transaction
 
@@ -285,7 +286,7 @@ class Connection:
         except BaseException as error:
             unknown = isinstance(error, sql.OutcomeUnknown) or (may_commit and not isinstance(error, sql.SqlError))  # an interrupt
             if unknown or isinstance(error, (sql.NotLeader, sql.ConnectionLost)):
-                self._lose(transaction, LostTransaction(str(error) or type(error).__name__, may_be_durable=unknown))
+                self._transaction = self._lose(transaction, error, may_be_durable=unknown)
             raise
 
     def still_open(self, transaction_id: int) -> None:
@@ -299,7 +300,7 @@ class Connection:
             patience = replace(chosen.patience, deadline_seconds=seconds)
             self._current = leader_connection(Candidates(self._addresses), chosen.tablespace, chosen.credentials, patience)
             self._ask_first(self._current.address)
-            self._end_abandoned(self._current)
+            self._end_lost(self._current)
         return self._current
 
     def _ask_first(self, leader: wire.Address) -> None:
@@ -309,26 +310,19 @@ class Connection:
         if self._current is not None:
             self._current.close()
 
-    def _lose(self, transaction: Transaction, lost: LostTransaction) -> None:
-        self._transaction = lost
-        self._abandon(transaction, may_be_durable=lost.may_be_durable)
-
     def _commit(self, transaction: Transaction) -> None:
-        self._transaction, self._uncommitted = None, LostTransaction("its COMMIT was interrupted", may_be_durable=True)
+        interrupted = LostTransaction(transaction.id, "its COMMIT was interrupted", may_be_durable=True)
+        self._transaction, self._lost_at_commit = None, interrupted
         try:
             transaction.commit()
-        except sql.OutcomeUnknown as error:
-            self._uncommitted = LostTransaction(str(error), may_be_durable=True)
-            self._abandon(transaction, may_be_durable=True)
+        except BaseException as error:
+            if isinstance(error, sql.SqlError) and not isinstance(error, sql.OutcomeUnknown):
+                self._lost_at_commit = LostTransaction(transaction.id, str(error), may_be_durable=False)
+                self._end(transaction)
+            else:
+                self._lost_at_commit = self._lose(transaction, error, may_be_durable=True)
             raise
-        except sql.SqlError as error:
-            self._uncommitted = LostTransaction(str(error))
-            self._end(transaction)
-            raise
-        except BaseException:
-            self._abandon(transaction, may_be_durable=True)
-            raise
-        self._uncommitted = None
+        self._lost_at_commit = None
 
     def _end(self, transaction: Transaction) -> None:
         """Without a COMMIT nothing of it becomes visible, whatever the answer is; but its locks may stay."""
@@ -336,29 +330,29 @@ class Connection:
             transaction.rollback()
         except BaseException as error:
             if isinstance(error, sql.NotLeader) or not isinstance(error, sql.ServerError):  # an interrupt, too
-                self._abandon(transaction, may_be_durable=False)
+                self._lose(transaction, error, may_be_durable=False)
             if not isinstance(error, sql.SqlError):
                 raise
 
-    def _abandon(self, transaction: Transaction, *, may_be_durable: bool) -> None:
-        """The next connection ends it."""
-        if transaction.id >= _UNIQUE_IDS_FROM:
-            self._abandoned.append((transaction.id, may_be_durable))
+    def _lose(self, transaction: Transaction, error: BaseException, *, may_be_durable: bool) -> LostTransaction:
+        lost = LostTransaction(transaction.id, str(error) or type(error).__name__, may_be_durable)
+        if lost.id >= _UNIQUE_IDS_FROM:
+            self._lost.append(lost)
         self._drop()
+        return lost
 
-    def _end_abandoned(self, leader: wire.Connection) -> None:
+    def _end_lost(self, leader: wire.Connection) -> None:
         """Free their locks, which would stay for a quarter of an hour. Most have ended with their leader. After that, nothing of them is
         committed any more: who looks for the rows of a COMMIT without an answer finds them, or they never come. An earlier ROLLBACK needs
         no waiting: it may take as long as a lock for which a statement of the transaction waits.
         """
-        while self._abandoned:
-            transaction_id, may_be_durable = self._abandoned[-1]
+        while self._lost:
             try:
-                leader.rollback(transaction_id)
+                leader.rollback(self._lost[-1].id)
             except sql.ServerError as error:
-                if may_be_durable and _ENDS_NOW in error.text:
+                if self._lost[-1].may_be_durable and _ENDS_NOW in error.text:
                     raise sql.ConnectionLost(f"a COMMIT without an answer is still under way: {error}") from error
-            self._abandoned.pop()
+            self._lost.pop()
 
     @contextmanager
     def _between_transactions(self, setting: str) -> Iterator[None]:
