@@ -18,6 +18,7 @@ from sqlalchemy.pool import QueuePool
 from waits import wait_until
 
 from herdkeeper.sql import dbapi
+from herdkeeper.sql.connection import Transaction
 from herdkeeper.sql.dbapi import aio
 from herdkeeper_e2e.server_processes import CREDENTIALS
 
@@ -253,6 +254,28 @@ def test_a_transaction_ends_though_rows_of_its_queries_were_not_fetched(database
         getattr(connection, end)()
         with pytest.raises(dbapi.ProgrammingError, match="ended before all rows were fetched"):
             cursor.fetchall()
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT k FROM ended", "INSERT INTO ended VALUES(1)", "CREATE TABLE ended_too (k int PRIMARY KEY)", None]
+)
+def test_a_transaction_that_the_server_has_ended_is_told_as_one_to_repeat(
+    database: Database, tablespace: str, statement: str | None
+) -> None:
+    with connect(database, tablespace) as connection, connect(database, tablespace) as other:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE IF NOT EXISTS ended (k int PRIMARY KEY)")
+        connection.commit()
+        cursor.execute("INSERT INTO ended VALUES(0)")
+        other.ping()
+        assert isinstance(connection._transaction, Transaction)
+        assert other._current is not None
+        other._current.rollback(connection._transaction.id)  # as the server does after a quarter of an hour
+        with pytest.raises(dbapi.DatabaseError) as ended:
+            connection.commit() if statement is None else cursor.execute(statement)
+        assert type(ended.value) is dbapi.OperationalError, str(ended.value)
+        connection.rollback()
+        assert cursor.execute("SELECT k FROM ended").fetchall() == []
 
 
 def test_a_commit_that_outlasts_its_client_has_ended_when_its_rows_are_looked_for(database: Database, tablespace: str) -> None:
