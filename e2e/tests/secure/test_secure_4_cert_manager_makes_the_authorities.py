@@ -1,7 +1,10 @@
-"""A running cert-manager makes both authorities of a stack, which is founded with them. What the same issuer signs besides is refused."""
+"""A running cert-manager makes both authorities of a stack, and later two with other keys, which take over under a writer: nothing that was
+acknowledged is lost, and nobody lets in the old ones. What cert-manager signs besides with the same issuer is refused."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,9 +20,11 @@ from secure_steps import (
     certificates_in_secrets,
     held,
     outcomes,
+    rolled,
     secure_stack,
+    told_of_authorities,
 )
-from under_load import settled
+from under_load import settled, uids, under_load
 
 from herdkeeper.certificates.authority import name_of
 from herdkeeper.shared.names import CERTIFICATE_KEY
@@ -27,11 +32,12 @@ from herdkeeper_e2e import cert_manager
 from herdkeeper_e2e.certificate_probe import SERVED
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.kubectl import Kubectl, Object
-from herdkeeper_e2e.waiting import Limit, wait_for
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 EXAMPLE = REPOSITORY / "examples/authority-of-yours.yaml"
 ENSEMBLE: Object = yaml.safe_load(EXAMPLE.read_text())["spec"]
 CERTIFICATES = cert_manager.in_comments(EXAMPLE)
+FOLLOWING: list[Object] = json.loads(json.dumps(CERTIFICATES).replace("authority-1", "authority-2").replace("authority 1", "authority 2"))
 STRANGER: Object = {
     "apiVersion": cert_manager.API_VERSION,
     "kind": "Certificate",
@@ -45,6 +51,10 @@ STRANGER: Object = {
     },
 }
 """With the subject of the stack's readers, and the issuer of its authorities."""
+ROWS = 50
+BEGINS = Limit(300, 2)
+ROLLED = Limit(5700, 10)
+"""Three rolls of the members, and three times ten minutes for kubelets."""
 TAKEN_UP = Limit(600, 5)
 
 
@@ -83,3 +93,35 @@ def test_a_stack_is_founded_with_the_authorities_and_refuses_what_their_issuer_s
     found = outcomes(secure, {"a reader": reader, "the company's": {**held(secure, "stranger"), "ca.crt": reader["ca.crt"]}})
     assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
     assert not [key for key, became in found.items() if key[1] == "the company's" and SERVED in became]
+
+
+def test_authorities_with_other_keys_take_over_under_load_and_the_old_ones_are_refused(secure: Stack) -> None:
+    settled(secure)
+    before, old = uids(secure), held(secure, "bk-bookie-readers")
+    security = {field: {"secretName": each["secretName"].replace("-1", "-2")} for field, each in ENSEMBLE["security"].items()}
+    with under_load(secure, "authorities_of_cert_manager") as writer:
+        writer.acknowledges(ROWS)
+        began = time.monotonic()
+        writer.marked("other authorities are named")
+        secure.kubectl.want("zookeepercluster", "zk", security=security)
+        secure.kubectl.apply_all(FOLLOWING)
+
+        def begins() -> bool | Pending:
+            told = told_of_authorities(secure) or ""
+            return True if "zk authority 2 follows zk authority 1: step 1 of 3" in told else Pending(told)
+
+        wait_for("the first step", begins, BEGINS, say)
+        say(f"the roll begins after {time.monotonic() - began:.0f} s")
+        wait_for("other authorities", lambda: rolled(secure), ROLLED, say)
+        say(f"other authorities after {time.monotonic() - began:.0f} s")
+        settled(secure)
+        writer.marked("the old authorities are gone")
+        signed_by_cert_manager(secure, "zk-authority-2", "zk-quorum-authority-2")
+        writer.acknowledges(ROWS)
+    restarted = {name for name, uid in uids(secure).items() if before.get(name) != uid}
+    assert restarted == {f"zk-zookeeper-{number}" for number in range(3)}
+
+    new = held(secure, "bk-bookie-readers")
+    found = outcomes(secure, {"a reader": new, "a reader of before": {**old, "ca.crt": new["ca.crt"]}})
+    assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
+    assert not [key for key, became in found.items() if key[1] == "a reader of before" and SERVED in became]
