@@ -121,7 +121,7 @@ e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an oper
 e2e-secure: ## a stack is founded with certificates between its servers, and disturbed; strangers are refused at its ports
 	@$(run) pytest e2e/tests/secure --ignore-glob='*/test_secure_4_*' -x -s
 
-e2e-cert-manager: ## a running cert-manager makes the authorities of a stack on the test cluster; it is built from its Go module
+e2e-cert-manager: ## a running cert-manager makes the authorities of a stack on the test cluster, and others that take over (half an hour); it is built from its Go module
 	@$(run) pytest e2e/tests/secure/test_secure_4_*.py -x -s
 
 e2e-registry: ## a release is pushed to a registry on this machine, and installed from it alone into a cluster of its own, whose nodes are pulled too
