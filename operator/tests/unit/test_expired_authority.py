@@ -49,13 +49,18 @@ class Ageing(Stack):
     def __init__(self, patch: pytest.MonkeyPatch, declared: Any = SECURE, items: Mapping[tuple[str, str], Any] | None = None) -> None:
         self.connected: set[frozenset[tuple[str, str]]] = set()
         self.disruption: str | None = None
+        self.unplaced: set[str] = set()
+        """Members that no Kubernetes node has room for."""
         for module in (identities, observe_security):
             patch.setattr(module, "datetime", SimpleNamespace(now=lambda _: self.now))
         super().__init__(declared, items)
 
     def kubernetes(self) -> None:
         super().kubernetes()
-        there = [name for name in MEMBERS if ("Pod", name) in self.items]
+        there = [name for name in MEMBERS if ("Pod", name) in self.items and name not in self.unplaced]
+        for name in self.unplaced:
+            unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node has room"}
+            self.items["Pod", name]["status"] = {"phase": "Pending", "conditions": [unscheduled]}
         ends = {name: (name, self.items["Pod", name]["metadata"]["resourceVersion"]) for name in there}
         self.connected = {pair for pair in self.connected if pair <= set(ends.values())}
         for one, other in combinations(there, 2):
@@ -203,6 +208,53 @@ def test_where_only_the_authority_of_clients_has_expired_members_restart_one_by_
     stack.bring(BOOKIE)
     assert is_whole(stack)
     assert stack.events[0].endswith(", and company 2 takes its place")
+
+
+def test_members_that_refuse_clients_and_wait_for_one_that_is_pending_are_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that serve know only the one that has expired, and one that restarted would leave no quorum."""
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", intermediate("company 1", life=MONTHS)))
+    pending, *others = MEMBERS
+    stack.unplaced.add(pending)
+    stack.now += MONTHS
+    stack.hold("company", intermediate("company 2", key=fresh(), begin=stack.now - timedelta(hours=1)))
+    stack.work()
+    stack.bring(BOOKIE)
+    assert (sorted(stack.serving()), stack.lets_in(stack.mounted[BOOKIE][IDENTITY])) == (others, [])
+    assert stack.told().message.endswith(
+        f". company 1 has expired, so {' and '.join(others)} refuse clients until they restart, and they restart only while all members "
+        f"serve ({pending}: Unschedulable: no node has room). Have that one start or, to have it now, at the cost of some minutes without "
+        f"ZooKeeper, delete their pods (kubectl delete pod {' '.join(others)})"
+    )
+    for name in others:
+        del stack.items["Pod", name]
+    stack.work()
+    assert sorted(stack.lets_in(stack.mounted[BOOKIE][IDENTITY])) == others
+    assert "refuse clients" not in stack.told().message
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_in_an_ordinary_third_step_members_wait_for_the_stack_also_if_the_old_authority_ends_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, *, restarted: bool
+) -> None:
+    """They trust the one that signs, so nobody has to get back in."""
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", intermediate("company 1", life=MONTHS)))
+    stack.hold("company", intermediate("company 2", key=fresh(), life=3 * MONTHS))
+    for _ in range(2):
+        stack.work()
+        stack.passes(MINUTES + 0.1)
+    if restarted:
+        for _ in range(12):  # the bookies are paused
+            stack.look()
+        stack.declared = stack.cluster = with_spec(CLIENTS_GIVEN, image="another")
+    stack.disruption = "the BookKeeperCluster bk: it is not Ready (a bookie is not registered)"
+    stack.now += MONTHS
+    pods = [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS]
+    for _ in range(4):
+        stack.look()
+    assert "step 3 of 3" in stack.told().message
+    assert wait_of(stack).message.endswith(f"is restarted once no other server of the stack is disrupted: {stack.disruption}")
+    assert [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS] == pods
+    assert stack.serving() == stack.lets_in(values_of_secret(stack.items["Secret", NAMED.operator_secret]))
 
 
 def test_a_given_authority_that_has_expired_waits_for_another_one_in_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:

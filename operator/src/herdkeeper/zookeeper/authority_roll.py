@@ -19,7 +19,7 @@ from herdkeeper.shared.conditions import AUTHORITIES_ROLLED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
-from herdkeeper.zookeeper.build import build_authority
+from herdkeeper.zookeeper.build import begins_with, build_authority
 from herdkeeper.zookeeper.issuers import issuers
 from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead, Outdated
 
@@ -125,9 +125,19 @@ def _serves_by_old_connections(ensemble: Ensemble) -> bool:
     return len(ensemble.pods) > 1 and ensemble.named.quorum_authority_secret in expired and any(map(ensemble.serves, ensemble.pods))
 
 
-def follows_expired(ensemble: Ensemble) -> bool:
-    """Returns whether an authority has taken the place of one that had expired: other servers of the stack may wait for the members."""
-    return any(roll.authority.distrusted is not None and roll.now >= end_of(roll.authority.distrusted) for roll in ensemble.rolls)
+def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
+    """Returns the members that serve and refuse clients: the authority that they trust has expired, and they have not restarted since
+    another one took its place. In an ordinary third step they trust that one already.
+    """
+    clients = next((roll for roll in ensemble.rolls if roll.secret == ensemble.named.authority_secret), None)
+    former = None if clients is None else clients.authority.distrusted
+    if ensemble.security is None or clients is None or former is None or clients.now < end_of(former):
+        return ()
+    files = ensemble.security.read_at_start
+    distrusted = {roll.authority.trusted: roll.authority.distrusted or "" for roll in ensemble.rolls}
+    second_step = {path: f"{distrusted.get(text, '')}{text}" for path, text in files.items()}
+    pods = {number: ensemble.objects.get("Pod", ensemble.named.pod(number)) for number in ensemble.pods if ensemble.serves(number)}
+    return tuple(number for number, pod in pods.items() if pod and not (begins_with(pod, files) or begins_with(pod, second_step)))
 
 
 def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
@@ -200,7 +210,8 @@ def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
             return f"{_expired(roll)}, and nothing can take its place yet"
         return f"{_at_once(roll)}{_once_none_serves(ensemble) if _serves_by_old_connections(ensemble) else ''}"
     if roll.authority.is_rolling:
-        return f"{_step(roll.authority)}; {_wait(ensemble.rolls)}"
+        refusing = _until_they_restart(ensemble, roll) if roll.secret == ensemble.named.authority_secret else ""
+        return f"{_step(roll.authority)}; {_wait(ensemble.rolls)}{refusing}"
     return f"{_both(replace(roll.authority, following=_signs_next(roll)))}: it begins once nothing else of the ensemble changes"
 
 
@@ -213,11 +224,26 @@ def _at_once(roll: AuthorityRoll) -> str:
 
 
 def _once_none_serves(ensemble: Ensemble) -> str:
-    pods = " ".join(map(ensemble.named.pod, ensemble.pods))
     return (
-        " once no member serves: they serve by connections from before, and refuse one that restarts. To have it now, at the cost of "
-        f"some minutes without ZooKeeper, delete their pods (kubectl delete pod {pods})"
+        " once no member serves: they serve by connections from before, and refuse one that restarts. "
+        f"To {_have_it_now(list(map(ensemble.named.pod, ensemble.pods)))}"
     )
+
+
+def _until_they_restart(ensemble: Ensemble, roll: AuthorityRoll) -> str:
+    """What refuses clients, and what to do, while a member that does not serve holds up the others' restarts. Empty if nothing does."""
+    refusing = list(map(ensemble.named.pod, refusing_clients(ensemble)))
+    away = [f"{ensemble.named.pod(number)}: {ensemble.trouble_of(number)}" for number in ensemble.pods if not ensemble.serves(number)]
+    if not refusing or not away:
+        return ""
+    return (
+        f". {name_of(str(roll.authority.distrusted))} has expired, so {' and '.join(refusing)} refuse clients until they restart, and they "
+        f"restart only while all members serve ({'; '.join(away)}). Have that one start or, to {_have_it_now(refusing)}"
+    )
+
+
+def _have_it_now(pods: list[str]) -> str:
+    return f"have it now, at the cost of some minutes without ZooKeeper, delete their pods (kubectl delete pod {' '.join(pods)})"
 
 
 def _step(authority: Authority) -> str:

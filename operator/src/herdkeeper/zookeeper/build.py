@@ -103,6 +103,12 @@ def _password(ensemble: Ensemble) -> str:
     return ensemble.password or ensemble.fresh_password
 
 
+def begins_with(member: Json, files: Mapping[str, str]) -> bool:
+    """Returns whether a member's pod was made to start with these files, of those that are read only then; by path."""
+    containers = member["spec"].get("containers") or []
+    return all(any(variable in (each.get("env") or []) for each in containers) for variable in _read_at_start(files))
+
+
 def _config(cluster: ZooKeeperCluster, encryption: Encryption) -> str:
     lines = {
         "tickTime": 2000,

@@ -17,7 +17,7 @@ from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.authority_roll import follows_expired, replace_expired, roll_authorities
+from herdkeeper.zookeeper.authority_roll import refusing_clients, replace_expired, roll_authorities
 from herdkeeper.zookeeper.build import build_authority, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret
 from herdkeeper.zookeeper.membership import next_change, why_not_in_step
 from herdkeeper.zookeeper.state import Ensemble, EnsembleSecurity
@@ -131,7 +131,7 @@ def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wa
     hanging = unreachable(objects, members, ensemble.machines)
     serving = frozenset(named.pod(number) for number, mode in ensemble.modes.items() if not isinstance(mode, Unknown))
     on_the_way = moving(objects, dict.fromkeys(members, named.stateful_set), hanging)
-    others = None if follows_expired(ensemble) else ensemble.disruption
+    others = None if refusing_clients(ensemble) else ensemble.disruption  # which may need the members first
     gate = Gate(why_not_in_step(ensemble, voters) or others, hanging, serving, on_the_way)
     return restart(stateful_set, objects, members, gate)
 
