@@ -52,6 +52,8 @@ class Stack:
     def __init__(self, declared: Any = SECURE, items: Mapping[tuple[str, str], Json] | None = None) -> None:
         self.declared = self.cluster = declared
         self.now = datetime.now(UTC)
+        self.ahead = timedelta()
+        """Of the operator's clock."""
         self.items: dict[tuple[str, str], Json] = dict(items or {})
         self.changed: dict[str, datetime] = {}
         self.mounted: dict[str, dict[str, Mapping[str, str]]] = {}
@@ -91,7 +93,7 @@ class Stack:
 
     def ensemble(self) -> Ensemble:
         kept = kept_authorities(self.cluster, Objects(self.items))
-        given = observe_given_authorities(self.cluster, kept, self, self.now)  # type: ignore[arg-type]
+        given = observe_given_authorities(self.cluster, kept, self, self.now + self.ahead)  # type: ignore[arg-type]
         found = Ensemble(self.cluster, Objects(self.items), given=given)
         everybody = tuple(server_of(SECURE, number, Role.PARTICIPANT, closed=True) for number in range(3))
         return replace(
@@ -102,7 +104,7 @@ class Stack:
             password=(self.secret(ObjectKey("demo", NAMED.reconfig_secret)) or {}).get(names.PASSWORD_KEY),
             fresh_password="fresh",
             security=observe_security(self.cluster, found.objects, kept, given),
-            rolls=observe_authority_rolls(found, kept, self, self.now),  # type: ignore[arg-type]
+            rolls=observe_authority_rolls(found, kept, self, self.now + self.ahead),  # type: ignore[arg-type]
         )
 
     def do(self, action: Action) -> None:

@@ -94,8 +94,8 @@ def test_a_certificate_is_made_anew_for_each_reason_and_for_none_else() -> None:
     held = issued(authority).certificate
     other = found_authority("zk", KEYS[1], at(NOW))
     assert why_renew(held, authority, BOOKIE, hosts, NOW) is None
-    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held) - timedelta(seconds=1)) is None
-    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held)) is Renewal.AGE
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held, YEAR) - timedelta(seconds=1)) is None
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held, YEAR)) is Renewal.AGE
     assert why_renew(None, authority, BOOKIE, hosts, NOW) is Renewal.MISSING
     assert why_renew("no certificate", authority, BOOKIE, hosts, NOW) is Renewal.MISSING
     assert why_renew(held, other, BOOKIE, hosts, NOW) is Renewal.AUTHORITY
@@ -113,7 +113,7 @@ def test_a_certificate_that_ends_with_its_authority_is_not_made_anew_again_and_a
 
 def test_two_thirds_of_its_life_are_counted_from_when_it_is_valid() -> None:
     held = issued(founded()).certificate
-    assert abs(renewal_time(held) - (NOW + YEAR * 2 / 3)) < timedelta(hours=1)
+    assert abs(renewal_time(held, YEAR) - (NOW + YEAR * 2 / 3)) < timedelta(hours=1)
 
 
 def unasked() -> str:

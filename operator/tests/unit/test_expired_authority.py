@@ -51,8 +51,10 @@ class Ageing(Stack):
         self.disruption: str | None = None
         self.unplaced: set[str] = set()
         """Members that no Kubernetes node has room for."""
+        self.clocks: dict[str, timedelta] = {}
+        """How far members' clocks are ahead."""
         for module in (identities, observe_security):
-            patch.setattr(module, "datetime", SimpleNamespace(now=lambda _: self.now))
+            patch.setattr(module, "datetime", SimpleNamespace(now=lambda _: self.now + self.ahead))
         super().__init__(declared, items)
 
     def kubernetes(self) -> None:
@@ -65,7 +67,7 @@ class Ageing(Stack):
         self.connected = {pair for pair in self.connected if pair <= set(ends.values())}
         for one, other in combinations(there, 2):
             first, second = (self.started[name][NAMED.members_secret] for name in (one, other))
-            if self.accept(first, second) and self.accept(second, first):
+            if self.accept(first, second, by=one) and self.accept(second, first, by=other):
                 self.connected.add(frozenset((ends[one], ends[other])))
         for name in there:
             if is_ready(self.items["Pod", name]) != (name in self.serving()):
@@ -76,17 +78,18 @@ class Ageing(Stack):
         ends = sorted(name for pair in self.connected for name, _ in pair)
         return sorted(set(ends), key=lambda name: (ends.count(name), name))
 
-    def accept(self, trusting: Mapping[str, str], showing: Mapping[str, str]) -> bool:
+    def accept(self, trusting: Mapping[str, str], showing: Mapping[str, str], by: str = "") -> bool:
+        now = self.now + self.clocks.get(by, timedelta())
         shown = x509.load_pem_x509_certificate(showing["tls.crt"].encode())
         trusted = x509.load_pem_x509_certificates(trusting["ca.crt"].encode())
-        return shown.not_valid_before_utc <= self.now < shown.not_valid_after_utc and any(is_signed(shown, each) for each in trusted)
+        return shown.not_valid_before_utc <= now < shown.not_valid_after_utc and any(is_signed(shown, each) for each in trusted)
 
     def lets_in(self, client: Mapping[str, str]) -> list[str]:
         """The members that a client can connect to anew."""
         found = []
         for name in self.serving():
             member = {**self.started[name][NAMED.clients_secret], "tls.crt": self.mounted[name][NAMED.clients_secret]["tls.crt"]}
-            if self.accept(member, client) and self.accept(client, member):
+            if self.accept(member, client, by=name) and self.accept(client, member):
                 found.append(name)
         return found
 
@@ -101,6 +104,11 @@ class Ageing(Stack):
             membership=found.membership if reads else NOT_READ,
             disruption=self.disruption,
         )
+
+    def brings(self) -> None:
+        """Kubelets bring all that is in the Secrets now."""
+        for name in (*MEMBERS, BOOKIE):
+            self.bring(name)
 
     def members_end(self) -> None:
         """As after a power cut."""
@@ -333,6 +341,71 @@ def test_the_former_one_may_come_back_in_place_of_one_that_expires_amid_its_roll
     stack.passes(MINUTES + 0.1)
     stack.work()
     assert stack.rolled() is None
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=250), timedelta(days=360), LONG_AFTER])
+def test_an_operator_whose_clock_is_ahead_cuts_nobody_off(monkeypatch: pytest.MonkeyPatch, ahead: timedelta) -> None:
+    """By its clock certificates are due, or the authorities have expired. What it signs meanwhile counts by all other clocks."""
+    stack = Ageing(monkeypatch)
+    for stack.ahead in (ahead, timedelta()):
+        for _ in range(12):
+            stack.work(1)
+            stack.brings()
+            assert len(stack.serving()) >= 2
+        assert is_whole(stack)
+    assert stack.authorities()[IDENTITY] == ["zk clients 1"] * 2
+
+
+def test_a_roll_that_a_clock_ahead_begins_cuts_nobody_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Ageing(monkeypatch)
+    for _ in range(9):
+        stack.now += timedelta(days=250)
+        stack.work(8)
+        stack.brings()
+        assert is_whole(stack)
+    assert stack.events == []
+    stack.ahead = timedelta(days=300)
+    for step in (1, 2, 3):
+        stack.work()
+        assert f"step {step} of 3" in stack.told().message
+        stack.passes(MINUTES + 0.1)
+        assert is_whole(stack)
+    stack.work()
+    assert stack.rolled() is None
+
+
+def test_a_clock_ahead_of_an_authoritys_end_brings_the_next_one_early_and_all_are_served_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its Secret has one under the same name already, as cert-manager renews it. That one waits for the end."""
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", intermediate("company 1", life=MONTHS)))
+    stack.hold("company", intermediate("company 1", key=fresh(), life=2 * MONTHS))
+    stack.ahead = MONTHS
+    stack.work()
+    assert stack.lets_in(stack.mounted[BOOKIE][IDENTITY]) == [], "by all other clocks the old one was good"
+    for stack.ahead in (MONTHS, timedelta()):
+        stack.brings()
+        assert is_whole(stack)
+        stack.passes(MINUTES + 0.1)
+        stack.work()
+    assert stack.rolled() is None
+
+
+def test_a_member_whose_clock_is_ahead_refuses_the_others_and_nothing_is_replaced_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Ageing(monkeypatch)
+    early, *others = MEMBERS
+    secrets = {key: item for key, item in stack.items.items() if key[0] == "Secret"}
+    stack.clocks[early] = LONG_AFTER
+    stack.work()
+    assert stack.lets_in(stack.mounted[BOOKIE][IDENTITY]) == others
+    del stack.items["Pod", early]
+    stack.work()
+    assert sorted(stack.serving()) == sorted(stack.lets_in(stack.mounted[BOOKIE][IDENTITY])) == others
+    stack.clocks.clear()
+    stack.work()
+    assert is_whole(stack)
+    assert {key: item for key, item in stack.items.items() if key[0] == "Secret"} == secrets
+    assert stack.events == []
 
 
 def restore_old_backup(stack: Ageing, secret: str) -> None:

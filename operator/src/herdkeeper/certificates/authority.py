@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, make_authority, named_key
+from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, is_pair, make_authority, named_key
 from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
@@ -134,7 +134,7 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
     if _hosts(certificate) != hosts:
         return Renewal.HOSTS
     # another one that ends with the authority, too, would be due again at once, and each restarts members
-    return Renewal.AGE if now >= renewal_time(held) and not ends_with(held, authority) else None
+    return Renewal.AGE if now >= renewal_time(held, CERTIFICATE_LIFE) and not ends_with(held, authority) else None
 
 
 def ends_with(held: str, authority: Authority) -> bool:
@@ -154,11 +154,13 @@ def is_signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
     return named is None or named_key(signer) in (None, named)
 
 
-def renewal_time(certificate: str) -> datetime:
-    """Returns when two thirds of a certificate's lifetime are over. Raises ValueError for an invalid one."""
+def renewal_time(certificate: str, life: timedelta) -> datetime:
+    """Returns when two thirds of a certificate's lifetime are over. That is `life`, or less if it is not valid for so long. Raises
+    ValueError for an invalid one.
+    """
     loaded = x509.load_pem_x509_certificate(certificate.encode())
-    life: timedelta = loaded.not_valid_after_utc - loaded.not_valid_before_utc
-    return loaded.not_valid_before_utc + life * RENEWED_AFTER
+    end: datetime = loaded.not_valid_after_utc
+    return end - min(life, end - loaded.not_valid_before_utc) * (1 - RENEWED_AFTER)
 
 
 def expiry_of(authority: Authority) -> datetime:

@@ -9,7 +9,7 @@ from datetime import datetime
 from cryptography import x509
 
 from herdkeeper.certificates.authority import Authority, ends_with, expiry_of, is_signed, renewal_time, why_renew
-from herdkeeper.certificates.issue import KeyPair, Subject, Validity, is_pair, issue
+from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, is_pair, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
 from herdkeeper.shared.time import text_of
@@ -59,8 +59,8 @@ def due_secrets(
     changes = due_changes(holders, held, authority, fresh_key, validity)
     written = {change.holder.secret: change.data for change in changes}
     certificates = [(written.get(holder.secret) or held[holder.secret])[names.CERTIFICATE_KEY] for holder in holders]
-    seconds = [(renewal_time(each) - validity.now).total_seconds() for each in certificates if not ends_with(each, authority)]
-    return DueSecrets(changes, next_seconds=max(0.0, min(seconds)) if seconds else None)
+    times = [renewal_time(each, CERTIFICATE_LIFE) for each in certificates if not ends_with(each, authority)]
+    return DueSecrets(changes, next_seconds=max(0.0, (min(times) - validity.now).total_seconds()) if times else None)
 
 
 def due_changes(

@@ -17,8 +17,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CERTIFICATE_LIFE = timedelta(days=365)
 AUTHORITY_LIFE = timedelta(days=3650)
-BACKDATED = timedelta(hours=1)
-"""A certificate is valid from so long before its creation: clocks of nodes differ."""
+BACKDATED = timedelta(days=365)
+"""A certificate is valid from so long before its creation: the operator's clock may be ahead, or others behind. An operator whose clock is
+ahead of the end of the API server's certificate, often a year's, does nothing.
+"""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.certificates.authority import Authority, authority_data, end_of, expiry_of, in_place_of, name_of, next_step, renewal_time
-from herdkeeper.certificates.issue import KeyPair
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair
 from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
@@ -31,7 +31,8 @@ ten seconds, a SQL node's port after some seconds more."""
 
 def begins(cluster: ZooKeeperCluster, authority: Authority, now: datetime) -> bool:
     """Returns whether another authority is to follow: on request, or because of this one's age."""
-    return names.ROLL_AUTHORITIES_ANNOTATION in cluster.metadata.annotations or now >= renewal_time(authority.signing.certificate)
+    asked = names.ROLL_AUTHORITIES_ANNOTATION in cluster.metadata.annotations
+    return asked or now >= renewal_time(authority.signing.certificate, AUTHORITY_LIFE)
 
 
 def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]:
