@@ -14,7 +14,7 @@ from ssl import PEM_cert_to_DER_cert
 from conftest import Stack, say
 from own_stack import stack_of_its_own
 
-from herdkeeper.certificates.authority import Authority, found_authority, read_authority
+from herdkeeper.certificates.authority import Authority, first_authority, read_authority
 from herdkeeper.certificates.holders import secret_data
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
 from herdkeeper.shared.names import CERTIFICATE_KEY
@@ -84,7 +84,7 @@ def people(stack: Stack) -> dict[str, Files]:
     """Who tries the ports: holders of certificates of the stack, and one of another stack with the same names. Each trusts this one."""
     reader, member = held(stack, "bk-bookie-readers"), held(stack, "zk-zookeeper-quorum")
     now = datetime.now(UTC)
-    elsewhere = found_authority("zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
+    elsewhere = first_authority("zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
     same_subject = issue(elsewhere.signing, Subject("readers.bk", "bk"), [], fresh_key(), Validity(now, CERTIFICATE_LIFE))
     return {
         "a reader": reader,

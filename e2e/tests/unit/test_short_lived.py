@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 
-from herdkeeper.certificates.authority import Authority, Renewal, authority_data, found_authority, why_renew
+from herdkeeper.certificates.authority import Authority, Renewal, authority_data, first_authority, why_renew
 from herdkeeper.certificates.holders import secret_data
-from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Subject, Validity, fresh_key, issue
 from herdkeeper_e2e.short_lived import Span, short_lived
 
 HOSTS = frozenset({"*.bk-bookie.demo.svc"})
@@ -24,7 +24,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def authority(now: datetime) -> Authority:
-    return found_authority("zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
+    return first_authority("zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
 
 
 @pytest.mark.parametrize("hosts", [HOSTS, frozenset()])
@@ -33,7 +33,10 @@ def test_it_is_renewed_for_its_age_when_it_is_due(now: datetime, authority: Auth
     held = secret_data(issue(authority.signing, subject, sorted(hosts), fresh_key(), Validity(now, CERTIFICATE_LIFE)), authority)
     short = short_lived(held, authority_data(authority), SPAN)
     assert short.keys() == held.keys()
-    reasons = [why_renew(short["tls.crt"], authority, subject, hosts, now + SPAN.due + more) for more in (-A_MINUTE, A_MINUTE)]
+    reasons = [
+        why_renew(KeyPair(short["tls.crt"], short["tls.key"]), authority, subject, hosts, now + SPAN.due + more)
+        for more in (-A_MINUTE, A_MINUTE)
+    ]
     assert reasons == [None, Renewal.AGE]
 
 

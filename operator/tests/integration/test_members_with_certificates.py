@@ -18,7 +18,7 @@ from real_members import IMAGE, Ports, home, start_member
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES
-from herdkeeper.certificates.authority import found_authority, in_place_of, name_of, next_step, successor_of
+from herdkeeper.certificates.authority import first_authority, in_place_of, name_of, next_step, successor_of
 from herdkeeper.certificates.holders import Holder, due_changes
 from herdkeeper.certificates.issue import Subject, Validity, fresh_key, make_authority
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
@@ -69,7 +69,7 @@ class Members:
         self.mounted = {secret: MountedSecret(folder / secret) for secret in ("clients", "members", "operator")}
         self.validity = Validity(datetime.now(UTC), timedelta(days=1))
         self.held: dict[str, dict[str, str]] = {}
-        self.authorities = {of: found_authority(f"zk {of}", fresh_key(), self.validity) for of in ("clients", "members")}
+        self.authorities = {of: first_authority(f"zk {of}", fresh_key(), self.validity) for of in ("clients", "members")}
         self.issue()
         self.encrypted = EnsembleSessions(lambda _: self.mounted["operator"].identity())
         self.plain = EnsembleSessions()

@@ -103,7 +103,7 @@ class Stack:
             membership=Membership(0x100000000, everybody),
             password=(self.secret(ObjectKey("demo", NAMED.reconfig_secret)) or {}).get(names.PASSWORD_KEY),
             fresh_password="fresh",
-            security=observe_security(self.cluster, found.objects, kept, given),
+            security=observe_security(self.cluster, found.objects, kept, given, self.now + self.ahead),
             rolls=observe_authority_rolls(found, kept, self, self.now + self.ahead),  # type: ignore[arg-type]
         )
 

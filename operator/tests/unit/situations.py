@@ -4,6 +4,7 @@ thing of it; those of certificates say so."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def readable(*tablespaces: Tablespace) -> tuple[Declared, ...]:
 
 def security_of(cluster: ZooKeeperCluster, found: Objects) -> EnsembleSecurity:
     """What is observed of an ensemble's certificates in these objects, while no authority is given."""
-    return observe_security(cluster, found, kept_authorities(cluster, found), {})
+    return observe_security(cluster, found, kept_authorities(cluster, found), {}, datetime.now(UTC))
 
 
 def with_metadata(resource: Any, **changes: Any) -> Any:

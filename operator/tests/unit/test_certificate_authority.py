@@ -13,7 +13,7 @@ from herdkeeper.certificates.authority import (
     Authority,
     Renewal,
     authority_data,
-    found_authority,
+    first_authority,
     read_authority,
     renewal_time,
     why_renew,
@@ -36,7 +36,7 @@ def at(now: datetime, life: timedelta = YEAR) -> Validity:
 
 
 def founded(life: timedelta = 5 * YEAR) -> Authority:
-    return found_authority("zk", KEYS[0], at(NOW, life))
+    return first_authority("zk", KEYS[0], at(NOW, life))
 
 
 def issued(authority: Authority, now: datetime = NOW, subject: Subject = BOOKIE) -> KeyPair:
@@ -45,7 +45,7 @@ def issued(authority: Authority, now: datetime = NOW, subject: Subject = BOOKIE)
 
 def test_a_server_is_verified_under_each_of_its_names_and_no_other_one() -> None:
     now = datetime.now(UTC)
-    authority = found_authority("zk", KEYS[0], at(now))
+    authority = first_authority("zk", KEYS[0], at(now))
     pair = issue(authority.signing, BOOKIE, HOSTS, KEYS[1], at(now))
     for host, why in (("zk-0.zk-members.demo.svc", None), ("zk-client.demo.svc", None), ("zk-0.other.demo.svc", "Hostname mismatch")):
         assert verified(authority.trusted, pair, host) == why
@@ -91,13 +91,13 @@ def test_a_certificate_does_not_outlive_its_authority() -> None:
 
 def test_a_certificate_is_made_anew_for_each_reason_and_for_none_else() -> None:
     authority, hosts = founded(), frozenset(HOSTS)
-    held = issued(authority).certificate
-    other = found_authority("zk", KEYS[1], at(NOW))
+    held = issued(authority)
+    other = first_authority("zk", KEYS[1], at(NOW))
     assert why_renew(held, authority, BOOKIE, hosts, NOW) is None
-    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held, YEAR) - timedelta(seconds=1)) is None
-    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held, YEAR)) is Renewal.AGE
-    assert why_renew(None, authority, BOOKIE, hosts, NOW) is Renewal.MISSING
-    assert why_renew("no certificate", authority, BOOKIE, hosts, NOW) is Renewal.MISSING
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held.certificate, YEAR) - timedelta(seconds=1)) is None
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held.certificate, YEAR)) is Renewal.AGE
+    assert why_renew(KeyPair("", ""), authority, BOOKIE, hosts, NOW) is Renewal.MISSING
+    assert why_renew(KeyPair("no certificate", held.key), authority, BOOKIE, hosts, NOW) is Renewal.MISSING
     assert why_renew(held, other, BOOKIE, hosts, NOW) is Renewal.AUTHORITY
     assert why_renew(held, authority, BOOKIE, frozenset(), NOW) is Renewal.HOSTS
     assert why_renew(held, authority, Subject("bookie.log"), hosts, NOW) is Renewal.SUBJECT
@@ -166,7 +166,7 @@ def test_a_certificate_whose_key_somebody_changed_is_made_anew(key: str) -> None
 
 
 def test_whoever_has_a_certificate_of_another_authority_gets_one_of_this() -> None:
-    held, authority = held_by(MEMBER, authority=found_authority("before", KEYS[1], at(NOW))), founded()
+    held, authority = held_by(MEMBER, authority=first_authority("before", KEYS[1], at(NOW))), founded()
     (signed,) = due_changes((MEMBER,), held, authority, fresh_key, at(NOW))
     assert (signed.new, signed.data["ca.crt"]) == (False, authority.trusted)
     assert signed.data["tls.crt"] != held[MEMBER.secret]["tls.crt"]

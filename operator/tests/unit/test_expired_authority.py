@@ -22,7 +22,7 @@ from situations import with_spec
 from test_given_authorities import GIVEN, fresh, intermediate, named
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.certificates.authority import authority_data, found_authority, is_signed, read_authority
+from herdkeeper.certificates.authority import authority_data, first_authority, is_signed, read_authority
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
 from herdkeeper.clients import identities
 from herdkeeper.clients.kubernetes import values_of_secret
@@ -31,7 +31,6 @@ from herdkeeper.planning.summary import Health
 from herdkeeper.shared.objects import is_ready
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.zookeeper import observe_security
 from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN
 from herdkeeper.zookeeper.state import NOT_READ, Ensemble
 
@@ -53,8 +52,7 @@ class Ageing(Stack):
         """Members that no Kubernetes node has room for."""
         self.clocks: dict[str, timedelta] = {}
         """How far members' clocks are ahead."""
-        for module in (identities, observe_security):
-            patch.setattr(module, "datetime", SimpleNamespace(now=lambda _: self.now + self.ahead))
+        patch.setattr(identities, "datetime", SimpleNamespace(now=lambda _: self.now + self.ahead))
         super().__init__(declared, items)
 
     def kubernetes(self) -> None:
@@ -410,7 +408,7 @@ def test_a_member_whose_clock_is_ahead_refuses_the_others_and_nothing_is_replace
 
 def restore_old_backup(stack: Ageing, secret: str) -> None:
     """A Secret is again as it was with an authority that another one followed, and that has expired since."""
-    stack.hold(secret, authority_data(found_authority("before", fresh_key(), Validity(stack.now - LONG_AFTER, AUTHORITY_LIFE))))
+    stack.hold(secret, authority_data(first_authority("before", fresh_key(), Validity(stack.now - LONG_AFTER, AUTHORITY_LIFE))))
 
 
 @pytest.mark.parametrize(

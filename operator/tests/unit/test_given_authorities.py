@@ -106,7 +106,7 @@ def planned(items: Mapping[tuple[str, str], Any]) -> Plan:
     kubernetes = SimpleNamespace(recent_secret=lambda key: held.get(key.name), secret=lambda key: held.get(key.name))
     kept = kept_authorities(GIVEN, Objects(items))
     given = observe_given_authorities(GIVEN, kept, kubernetes, NOW)  # type: ignore[arg-type]
-    return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), kept, given)))
+    return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), kept, given, NOW)))
 
 
 # which ones can sign

@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from herdkeeper.api.zookeeper_cluster import Security
 from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
-from herdkeeper.certificates.authority import authority_data, found_authority
+from herdkeeper.certificates.authority import authority_data, first_authority
 from herdkeeper.certificates.issue import Validity, fresh_key
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.identities import observe_identities, read_identity
@@ -46,7 +46,7 @@ IDENTITIES = (NAMED.clients_secret, NAMED.operator_secret, NAMED.members_secret)
 def secrets(*names_of: str, life: timedelta = timedelta(days=3650)) -> dict[tuple[str, str], Json]:
     """Authorities as the operator stored them."""
     validity = Validity(datetime.now(UTC), life)
-    return live(tuple(secret_of({"name": name}, authority_data(found_authority(name, fresh_key(), validity))) for name in names_of))
+    return live(tuple(secret_of({"name": name}, authority_data(first_authority(name, fresh_key(), validity))) for name in names_of))
 
 
 def saw(found: Objects, cluster: Any = SECURE) -> Ensemble:

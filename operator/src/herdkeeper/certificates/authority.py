@@ -74,14 +74,14 @@ class Authority:
 class Renewal(StrEnum):
     """Why a certificate is renewed."""
 
-    MISSING = "it is missing or damaged"
+    MISSING = "it or its key is missing or damaged"
     AGE = "two thirds of its life are over"
     AUTHORITY = "another authority now signs"
     HOSTS = "it is not for the same host names"
     SUBJECT = "it is for another holder"
 
 
-def found_authority(name: str, key: str, validity: Validity) -> Authority:
+def first_authority(name: str, key: str, validity: Validity) -> Authority:
     """Returns the first authority of a stack."""
     return Authority(name, 1, make_authority(f"{name} 1", key, validity))
 
@@ -118,14 +118,11 @@ def in_place_of(expired: Authority, successor: KeyPair) -> Authority:
     return Authority(expired.name, expired.generation + 1, successor, distrusted=distrusted)
 
 
-def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
+def why_renew(held: KeyPair, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
     """Returns why a holder's certificate is renewed, or None."""
-    try:
-        certificate = None if held is None else x509.load_pem_x509_certificate(held.encode())
-    except ValueError:
-        certificate = None
-    if certificate is None or held is None:
+    if not is_pair(held.certificate, held.key):
         return Renewal.MISSING
+    certificate = x509.load_pem_x509_certificate(held.certificate.encode())
     signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
     if not is_signed(certificate, signer):
         return Renewal.AUTHORITY
@@ -134,7 +131,7 @@ def why_renew(held: str | None, authority: Authority, subject: Subject, hosts: f
     if _hosts(certificate) != hosts:
         return Renewal.HOSTS
     # another one that ends with the authority, too, would be due again at once, and each restarts members
-    return Renewal.AGE if now >= renewal_time(held, CERTIFICATE_LIFE) and not ends_with(held, authority) else None
+    return Renewal.AGE if now >= renewal_time(held.certificate, CERTIFICATE_LIFE) and not ends_with(held.certificate, authority) else None
 
 
 def ends_with(held: str, authority: Authority) -> bool:

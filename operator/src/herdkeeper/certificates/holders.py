@@ -9,7 +9,7 @@ from datetime import datetime
 from cryptography import x509
 
 from herdkeeper.certificates.authority import Authority, ends_with, expiry_of, is_signed, renewal_time, why_renew
-from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, is_pair, issue
+from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
 from herdkeeper.shared.time import text_of
@@ -72,12 +72,8 @@ def due_changes(
     changes = []
     for holder in holders:
         there = held.get(holder.secret, {})
-        certificate, key = there.get(names.CERTIFICATE_KEY), there.get(names.PRIVATE_KEY_KEY)
-        whole = certificate and key and is_pair(certificate, key)
-        renewal = why_renew(certificate if whole else None, authority, holder.subject, holder.hosts, validity.now)
-        if certificate and key and renewal is None:
-            pair = KeyPair(certificate, key)
-        else:
+        pair = KeyPair(there.get(names.CERTIFICATE_KEY, ""), there.get(names.PRIVATE_KEY_KEY, ""))
+        if why_renew(pair, authority, holder.subject, holder.hosts, validity.now) is not None:
             pair = issue(authority.signing, holder.subject, sorted(holder.hosts), fresh_key(), validity)
         data = secret_data(pair, authority)
         if data != {name: there.get(name) for name in data}:

@@ -14,7 +14,7 @@ from herdkeeper.planning import pods as pod
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
-from herdkeeper.zookeeper.state import Encryption, Ensemble, server_of
+from herdkeeper.zookeeper.state import ANNOTATED_STEPS, Encryption, Ensemble, server_of
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
 FEW_BUFFERS = ("-Dio.netty.allocator.numHeapArenas=1", "-Dio.netty.allocator.numDirectArenas=1")
@@ -33,7 +33,6 @@ LINGER_SECONDS = 5
 """A member serves on for so long once it is to stop. A drain stops a leading SQL node and a bookie in the same second: the next leader,
 and each ledger on that bookie, need ZooKeeper at once, and would wait for an election if this member led (decision 0109).
 """
-_STEPS = {Encryption.ACCEPTED: names.TLS_ACCEPTED, Encryption.USED: names.TLS_USED}
 
 
 def build_zookeeper(ensemble: Ensemble) -> tuple[Json, ...]:
@@ -162,8 +161,7 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
     certificates = ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)) if has else ()
     serving = {"exec": {"command": [*_PROBES[encryption]]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     marks = {names.CONFIG_ANNOTATION: config_hash}
-    if encryption in _STEPS:
-        marks[names.QUORUM_TLS_ANNOTATION] = _STEPS[encryption]
+    marks.update((names.QUORUM_TLS_ANNOTATION, told) for told, step in ANNOTATED_STEPS.items() if step is encryption)
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),

@@ -54,7 +54,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, reader: ClusterReader) -> Ensem
     if cluster.has_certificates:
         kept, now = kept_authorities(cluster, found.objects), datetime.now(UTC)
         given = observe_given_authorities(cluster, kept, reader.kubernetes, now)
-        seen = replace(seen, given=given, security=observe_security(cluster, found.objects, kept, given))
+        seen = replace(seen, given=given, security=observe_security(cluster, found.objects, kept, given, now))
         seen = replace(seen, rolls=observe_authority_rolls(seen, kept, reader.kubernetes, now))
     return replace(seen, plaintext_users=_plaintext_users(cluster, reader)) if seen.accepts_both else seen
 

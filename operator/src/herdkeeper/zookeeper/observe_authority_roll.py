@@ -39,7 +39,7 @@ def observe_authority_rolls(
         roll = AuthorityRoll(secret, version, authority, now, _change(ensemble, issuer, authority, now))
         if authority.is_rolling:
             around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
-            found.append(_held(under_way(roll, around), issuer))
+            found.append(_waits_for_another(under_way(roll, around), issuer))
         elif roll.change is not None:
             found.append(roll)
     return tuple(found)
@@ -71,7 +71,7 @@ def _wanted(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datet
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)) if due else None
 
 
-def _held(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
+def _waits_for_another(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
     """Returns the roll that does not go on to an authority that ends too soon."""
     following = roll.authority.following
     if following is None or roll.change is not None or not ends_soon(following, roll.now):

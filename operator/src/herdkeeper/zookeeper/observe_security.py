@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, found_authority
+from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, first_authority
 from herdkeeper.certificates.holders import DueSecrets, due_secrets
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import held_by, readable_authority
@@ -26,10 +26,14 @@ def kept_authorities(cluster: ZooKeeperCluster, objects: Objects) -> Mapping[str
 
 
 def observe_security(
-    cluster: ZooKeeperCluster, objects: Objects, kept: Mapping[str, Authority | Unknown], given: Mapping[str, KeyPair | Unknown]
+    cluster: ZooKeeperCluster,
+    objects: Objects,
+    kept: Mapping[str, Authority | Unknown],
+    given: Mapping[str, KeyPair | Unknown],
+    now: datetime,
 ) -> EnsembleSecurity:
     """Returns what the Secrets hold, and what is due. `kept` as in kept_authorities, `given` as in observe_given_authorities."""
-    named, now = cluster.names, datetime.now(UTC)
+    named = cluster.names
     fresh: dict[str, Mapping[str, str]] = {}
     found: list[Authority] = []
     awaited: str | None = None
@@ -75,5 +79,5 @@ def observe_security(
 def _founded(issuer: Issuer, given: KeyPair | Unknown | None, now: datetime) -> Authority | Unknown:
     """Returns the first authority: the one that is given, or else one of the operator's."""
     if given is None:
-        return found_authority(issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
+        return first_authority(issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE))
     return given if isinstance(given, Unknown) else Authority(issuer.secret, 1, given)

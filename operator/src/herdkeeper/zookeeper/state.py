@@ -54,7 +54,8 @@ class Encryption(Enum):
         return self is not Encryption.REQUIRED
 
 
-_BOTH = {names.TLS_ACCEPTED: Encryption.ACCEPTED, names.TLS_USED: Encryption.USED}
+ANNOTATED_STEPS: Mapping[str, Encryption] = {names.TLS_ACCEPTED: Encryption.ACCEPTED, names.TLS_USED: Encryption.USED}
+"""The steps that a pod's template tells by an annotation: those that accept both. Of the others the mounted certificates tell."""
 _CLOSED = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}"
 """The plain port of a member that requires certificates: for its own probes."""
 
@@ -234,7 +235,7 @@ class Ensemble:
         if not self.cluster.has_certificates:
             return Encryption.NONE
         pods, known = set(self._encryption_of_pods.values()), None if self.founding else self.known_membership
-        closed = self.cluster.spec.security.mode == "TLS" and not pods & set(_BOTH.values())
+        closed = self.cluster.spec.security.mode == "TLS" and not pods & set(ANNOTATED_STEPS.values())
         if known is not None:  # somebody may have opened a port of a member that requires TLS
             closed = not open_members(known) or (closed and pods == {Encryption.REQUIRED})
         if closed and Encryption.ACCEPTED not in pods:
@@ -382,11 +383,11 @@ class Ensemble:
     def _encryption_of_pods(self) -> Mapping[int, Encryption]:
         """What the template said that each existing pod was made from."""
         pods = {number: pod for number in NUMBERS if (pod := self.objects.get("Pod", self.named.pod(number))) is not None}
-        told = {number: annotation(pod, names.QUORUM_TLS_ANNOTATION) for number, pod in pods.items()}
-        others = {
-            number: Encryption.REQUIRED if mounts(pod, self.named.members_secret) else Encryption.NONE for number, pod in pods.items()
+        others = {True: Encryption.REQUIRED, False: Encryption.NONE}
+        return {
+            number: ANNOTATED_STEPS.get(annotation(pod, names.QUORUM_TLS_ANNOTATION) or "", others[mounts(pod, self.named.members_secret)])
+            for number, pod in pods.items()
         }
-        return {number: _BOTH.get(step or "", others[number]) for number, step in told.items()}
 
     @property
     def _published(self) -> str | None:
