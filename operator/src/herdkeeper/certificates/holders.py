@@ -85,17 +85,16 @@ def holds(data: Mapping[str, str], authority: Authority) -> bool:
     """Returns whether a Secret has anything of this authority, or of the one before: its `ca.crt` trusts it, or it signed the certificate.
     So does one with a certificate of the operator's that can't be read: it may be anybody's.
     """
-    trusted = _certificates(authority.trusted + (authority.distrusted or ""))[0]
-    certificates, readable = _certificates(data.get(names.AUTHORITIES_KEY, ""))
-    shown, whole = _certificates(data.get(names.CERTIFICATE_KEY, ""))
-    if KEY_STORE_KEY in data and not (readable and whole):
+    authorities = _certificates(authority.trusted + (authority.distrusted or ""))
+    trusted, shown = _certificates(data.get(names.AUTHORITIES_KEY, "")), _certificates(data.get(names.CERTIFICATE_KEY, ""))
+    if KEY_STORE_KEY in data and not (trusted and shown):
         return True
-    return bool(trusted & certificates) or any(is_signed(each, signer) for each in shown for signer in trusted)
+    return bool(authorities & trusted) or any(is_signed(each, signer) for each in shown for signer in authorities)
 
 
 def is_of_another(data: Mapping[str, str], authority: Authority, now: datetime) -> bool:
     """Returns whether a Secret has a certificate that is still valid, and nothing of this authority."""
-    shown = _certificates(data.get(names.CERTIFICATE_KEY, ""))[0]
+    shown = _certificates(data.get(names.CERTIFICATE_KEY, ""))
     return any(now < each.not_valid_after_utc for each in shown) and not holds(data, authority)
 
 
@@ -103,22 +102,20 @@ def is_behind(data: Mapping[str, str], authority: Authority) -> bool:
     """Returns whether a Secret that has something of an authority lacks its present state: it trusts not all of it, or one that is to be
     trusted no longer, or its certificate is signed by another one.
     """
-    trusted, distrusted, certificates = (
-        _certificates(text)[0] for text in (authority.trusted, authority.distrusted or "", data.get(names.AUTHORITIES_KEY, ""))
-    )
-    if not trusted <= certificates or distrusted & certificates:
+    trusted, shown = _certificates(data.get(names.AUTHORITIES_KEY, "")), _certificates(data.get(names.CERTIFICATE_KEY, ""))
+    if not _certificates(authority.trusted) <= trusted or _certificates(authority.distrusted or "") & trusted:
         return True
-    signing, shown = (_certificates(text)[0] for text in (authority.signing.certificate, data.get(names.CERTIFICATE_KEY, "")))
     unsigned = KEY_STORE_KEY in data and not shown
-    return unsigned or not all(is_signed(each, signer) for each in shown for signer in signing)
+    signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
+    return unsigned or not all(is_signed(each, signer) for each in shown)
 
 
-def _certificates(text: str) -> tuple[frozenset[x509.Certificate], bool]:
-    """Returns the certificates in PEM text, and whether it has any and could be read."""
+def _certificates(text: str) -> frozenset[x509.Certificate]:
+    """Returns the certificates in PEM text. Empty if it has none, or can't be read."""
     try:
-        return frozenset(x509.load_pem_x509_certificates(text.encode())), True
+        return frozenset(x509.load_pem_x509_certificates(text.encode()))
     except ValueError:
-        return frozenset(), False
+        return frozenset()
 
 
 def secret_data(pair: KeyPair, authority: Authority) -> dict[str, str]:
