@@ -228,7 +228,7 @@ def test_members_that_refuse_clients_and_wait_for_one_that_is_pending_are_told_w
     assert (sorted(stack.serving()), stack.lets_in(stack.mounted[BOOKIE][IDENTITY])) == (others, [])
     assert stack.told().message.endswith(
         f". company 1 has expired, so {' and '.join(others)} refuse clients until they restart, and they restart only while all members "
-        f"serve ({pending}: Unschedulable: no node has room). Have that one start or, to have it now, at the cost of some minutes without "
+        f"serve ({pending}: Unschedulable: no node has room). Mend that or, to have it now, at the cost of some minutes without "
         f"ZooKeeper, delete their pods (kubectl delete pod {' '.join(others)})"
     )
     for name in others:

@@ -135,6 +135,7 @@ def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
     if ensemble.security is None or clients is None or former is None or clients.now < end_of(former):
         return ()
     files = ensemble.security.read_at_start
+    # As Authority.trusted was in the second step, the former one first.
     distrusted = {roll.authority.trusted: roll.authority.distrusted or "" for roll in ensemble.rolls}
     second_step = {path: f"{distrusted.get(text, '')}{text}" for path, text in files.items()}
     pods = {number: ensemble.objects.get("Pod", ensemble.named.pod(number)) for number in ensemble.pods if ensemble.serves(number)}
@@ -239,7 +240,7 @@ def _until_they_restart(ensemble: Ensemble, roll: AuthorityRoll) -> str:
         return ""
     return (
         f". {name_of(str(roll.authority.distrusted))} has expired, so {' and '.join(refusing)} refuse clients until they restart, and they "
-        f"restart only while all members serve ({'; '.join(away)}). Have that one start or, to {_have_it_now(refusing)}"
+        f"restart only while all members serve ({'; '.join(away)}). Mend that or, to {_have_it_now(refusing)}"
     )
 
 

@@ -92,10 +92,10 @@ def observers_of(membership: Membership) -> tuple[int, ...]:
 class EnsembleSecurity:
     """Certificates of an ensemble that asks for them.
 
-    `awaited` is which Secret with an authority of the user's is not there yet, or None. `fresh_authorities` are new ones, by the names of
-    their Secrets, for those that are not there; `expires` is when the first of those that are expires. `read_at_start` is what a member
-    reads of its certificates only when it starts, by path: whom its client port trusts, and all of the quorum's files; other ones restart
-    it. The client port's own certificate is read for each connection.
+    `awaited` says which Secret with an authority of the user's is not there yet, and what to do; None: none. `fresh_authorities` are new
+    ones, by the names of their Secrets, for those that are not there; `expires` is when the first of those that are expires.
+    `read_at_start` is what a member reads of its certificates only when it starts, by path: whom its client port trusts, and all of the
+    quorum's files; other ones restart it. The client port's own certificate is read for each connection.
     """
 
     awaited: str | None = None
