@@ -17,7 +17,7 @@ from situations import quickstart, with_metadata, with_spec
 
 from herdkeeper.api.zookeeper_cluster import Security
 from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
-from herdkeeper.certificates.authority import is_signed, name_of
+from herdkeeper.certificates.authority import is_signed_by, name_of
 from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
@@ -251,7 +251,7 @@ class Stack:
             for one, (trusted, _) in group.items()
             for other, (_, shown) in group.items()
             if not any(
-                is_signed(x509.load_pem_x509_certificate(shown.encode()), signer)
+                is_signed_by(x509.load_pem_x509_certificate(shown.encode()), signer)
                 for signer in x509.load_pem_x509_certificates(trusted.encode())
             )
         ]

@@ -190,4 +190,4 @@ def test_an_authority_that_has_expired_signs_nothing_and_is_named(held: bool) ->
     assert due.obstacle.startswith(
         "the authority in the Secret zk expired at 2026-07-02T12:00:00Z, and servers refuse what it has signed: "
     )
-    assert "the condition AuthoritiesRolled of the ZooKeeperCluster tells what takes its place" in due.obstacle
+    assert "the condition AuthoritiesRolled of the ZooKeeperCluster shows what takes its place" in due.obstacle

@@ -22,7 +22,7 @@ from situations import with_spec
 from test_given_authorities import GIVEN, fresh, intermediate, named
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.certificates.authority import authority_data, first_authority, is_signed, read_authority
+from herdkeeper.certificates.authority import authority_data, first_authority, is_signed_by, read_authority
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
 from herdkeeper.clients import identities
 from herdkeeper.clients.kubernetes import values_of_secret
@@ -80,7 +80,7 @@ class Ageing(Stack):
         now = self.now + self.clocks.get(by, timedelta())
         shown = x509.load_pem_x509_certificate(showing["tls.crt"].encode())
         trusted = x509.load_pem_x509_certificates(trusting["ca.crt"].encode())
-        return shown.not_valid_before_utc <= now < shown.not_valid_after_utc and any(is_signed(shown, each) for each in trusted)
+        return shown.not_valid_before_utc <= now < shown.not_valid_after_utc and any(is_signed_by(shown, each) for each in trusted)
 
     def lets_in(self, client: Mapping[str, str]) -> list[str]:
         """The members that a client can connect to anew."""

@@ -3,8 +3,8 @@
 Its generation is part of its name: ZooKeeper keeps trusted authorities by name, so a successor needs another one.
 
 A successor takes over in three steps, so that no process meets a certificate that it does not trust (docs/decisions/0106). First it is
-trusted beside the old one (`following`). Then it signs, and the old one is still trusted (`leaving`). Then the old one is no longer to be
-trusted (`distrusted`). Callers begin a step, and end the last one, only when all processes have it.
+trusted beside the old one (`following`). Then it signs, and the old one is still trusted (`leaving`). In the third step the old one is no
+longer trusted (`distrusted`). Callers begin a step, and end the last one, only when all processes have the state before it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from herdkeeper.shared.time import moment_of, text_of
 
 RENEWED_AFTER = 2 / 3
 """Share of a certificate's lifetime."""
-TO_TAKE_OVER = timedelta(days=1)
-"""One that ends while it takes over would leave a stack whose servers refuse each other."""
+TAKE_OVER_TIME = timedelta(days=1)
+"""What an authority must have left to follow another one: if it expires while it takes over, all servers refuse each other."""
 _GENERATION, _SIGNING, _FOLLOWING, _EVERYWHERE = "generation", "signing", "following", "everywhere-since"
 _LEAVING, _DISTRUSTED = "leaving.crt", "distrusted.crt"
 """Keys of the Secret; those of pairs without their ending."""
@@ -61,6 +61,11 @@ class Authority:
         return f"{self.leaving or ''}{self.signing.certificate}{'' if self.following is None else self.following.certificate}"
 
     @property
+    def expires(self) -> datetime:
+        """When the one that signs expires."""
+        return expiry_of(self.signing.certificate)
+
+    @property
     def is_rolling(self) -> bool:
         """Whether a successor takes over."""
         return self.following is not None or self.former is not None
@@ -87,9 +92,9 @@ def first_authority(name: str, key: str, validity: Validity) -> Authority:
 
 
 def successor_of(authority: Authority, name: str, key: str, validity: Validity) -> KeyPair:
-    """Returns a new authority that may follow this one. `name`: of the stack, and what it is for."""
+    """Returns a new authority that may follow this one. `name` is the stack's, with what the authority is for."""
     made = f"{name} {authority.generation + 1}"
-    # One of a user's may have that name already.
+    # An authority of the user's may have that name already.
     return make_authority(f"{made} again" if made == name_of(authority.signing.certificate) else made, key, validity)
 
 
@@ -111,8 +116,8 @@ def next_step(authority: Authority) -> Authority:
 
 
 def in_place_of(expired: Authority, successor: KeyPair) -> Authority:
-    """Returns the last step at once, for an authority that has expired: nobody accepts what it signed, so there is nobody to trust both.
-    A former one may come back so.
+    """Returns the state of the last step at once, for an authority that has expired: nobody accepts what it signed, so no process needs to
+    trust both. The successor may be one that signed before.
     """
     distrusted = f"{expired.signing.certificate}{expired.former or ''}".replace(successor.certificate, "")
     return Authority(expired.name, expired.generation + 1, successor, distrusted=distrusted)
@@ -124,22 +129,23 @@ def why_renew(held: KeyPair, authority: Authority, subject: Subject, hosts: froz
         return Renewal.MISSING
     certificate = x509.load_pem_x509_certificate(held.certificate.encode())
     signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
-    if not is_signed(certificate, signer):
+    if not is_signed_by(certificate, signer):
         return Renewal.AUTHORITY
     if certificate.subject != subject.x500:
         return Renewal.SUBJECT
     if _hosts(certificate) != hosts:
         return Renewal.HOSTS
-    # another one that ends with the authority, too, would be due again at once, and each restarts members
-    return Renewal.AGE if now >= renewal_time(held.certificate, CERTIFICATE_LIFE) and not ends_with(held.certificate, authority) else None
+    # One that expires with the authority is not renewed: the next one would be due at once, and each restarts members.
+    is_due = now >= renewal_time(held.certificate, CERTIFICATE_LIFE) and not expires_with(held.certificate, authority)
+    return Renewal.AGE if is_due else None
 
 
-def ends_with(held: str, authority: Authority) -> bool:
-    """Returns whether a certificate ends with its authority, so that the authority can sign none that ends later."""
-    return end_of(held) >= expiry_of(authority)
+def expires_with(certificate: str, authority: Authority) -> bool:
+    """Returns whether a certificate (PEM) expires with its authority, which can sign none that expires later."""
+    return expiry_of(certificate) >= authority.expires
 
 
-def is_signed(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
+def is_signed_by(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
     """Returns whether a certificate names this signer, and its key as the signer does, and has its signature."""
     try:
         certificate.verify_directly_issued_by(signer)
@@ -160,20 +166,15 @@ def renewal_time(certificate: str, life: timedelta) -> datetime:
     return end - min(life, end - loaded.not_valid_before_utc) * (1 - RENEWED_AFTER)
 
 
-def expiry_of(authority: Authority) -> datetime:
-    """Returns when the authority expires."""
-    return end_of(authority.signing.certificate)
-
-
-def end_of(certificate: str) -> datetime:
+def expiry_of(certificate: str) -> datetime:
     """Returns when a certificate (PEM) expires. Raises ValueError for an invalid one."""
     end: datetime = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
     return end
 
 
-def ends_soon(successor: KeyPair, now: datetime) -> bool:
-    """Returns whether an authority ends before it could take over."""
-    return now >= end_of(successor.certificate) - TO_TAKE_OVER
+def expires_too_soon(successor: KeyPair, now: datetime) -> bool:
+    """Returns whether an authority expires before it could take over."""
+    return now >= expiry_of(successor.certificate) - TAKE_OVER_TIME
 
 
 def authority_data(authority: Authority) -> dict[str, str]:

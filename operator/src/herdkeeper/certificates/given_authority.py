@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from herdkeeper.certificates.authority import TO_TAKE_OVER, is_signed
+from herdkeeper.certificates.authority import TAKE_OVER_TIME, is_signed_by
 from herdkeeper.certificates.issue import KeyPair, key_text, named_key
 from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
 from herdkeeper.shared.time import text_of
@@ -56,18 +56,18 @@ def is_namesake(one: KeyPair, other: KeyPair) -> bool:
     them by subject, in whatever case.
     """
     first, second = (x509.load_pem_x509_certificate(each.certificate.encode()) for each in (one, other))
-    # The key identifier too: a certificate that has the one is refused by whoever knows only the other.
+    # The key identifier, too: a process that knows one of two identifiers refuses certificates with the other.
     same_key = first.public_key() == second.public_key() and named_key(first) == named_key(second)
     return _folded(first.subject) == _folded(second.subject) and not same_key
 
 
-def count_as_one(certificates: str, others: str) -> bool:
-    """Returns whether one who trusts the first authorities may accept what the second ones sign, or the other way round: two have one key,
-    or one has signed the other. Each is one certificate or several, in PEM.
+def are_related(certificates: str, others: str) -> bool:
+    """Returns whether two authorities share a key, or one has signed the other. A process that trusts one of them may then accept what the
+    other one signs. Each argument has one certificate or several, in PEM.
     """
     first, second = (x509.load_pem_x509_certificates(each.encode()) for each in (certificates, others))
     pairs = [(one, other) for one in first for other in second]
-    return any(one.public_key() == other.public_key() or is_signed(one, other) or is_signed(other, one) for one, other in pairs)
+    return any(one.public_key() == other.public_key() or is_signed_by(one, other) or is_signed_by(other, one) for one, other in pairs)
 
 
 def _folded(subject: x509.Name) -> str:
@@ -98,6 +98,6 @@ def _lacking(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
         yield "has no common name, which tells it from the next one: set one (cert-manager: commonName)"
     if critical := [each.oid.dotted_string for each in certificate.extensions if each.critical and type(each.value) not in _CHECKED]:
         yield f"has critical extensions that not all servers check ({', '.join(critical)}): make one without them"
-    if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - TO_TAKE_OVER:
+    if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - TAKE_OVER_TIME:
         begin, end = text_of(certificate.not_valid_before_utc), text_of(certificate.not_valid_after_utc)
         yield f"is valid from {begin} to {end}, and must be valid now and for another day: renew it"

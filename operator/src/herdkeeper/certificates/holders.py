@@ -8,7 +8,7 @@ from datetime import datetime
 
 from cryptography import x509
 
-from herdkeeper.certificates.authority import Authority, ends_with, expiry_of, is_signed, renewal_time, why_renew
+from herdkeeper.certificates.authority import Authority, expires_with, is_signed_by, renewal_time, why_renew
 from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, issue
 from herdkeeper.certificates.settings import KEY_STORE_KEY
 from herdkeeper.shared import names
@@ -35,8 +35,9 @@ class Change:
 
 @dataclass(frozen=True)
 class DueSecrets:
-    """The Secrets of a resource to write, why one can't be written (None: nothing), and in how many seconds the next certificate is due
-    (None: none is).
+    """The Secrets of a resource to write.
+
+    `obstacle` is why one can't be written, or None. `next_seconds` is the time until the next renewal; None: no certificate is renewed.
     """
 
     changes: tuple[Change, ...] = ()
@@ -51,23 +52,23 @@ def due_secrets(
     holders: Sequence[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
 ) -> DueSecrets:
     """Like `due_changes`, with the time of the next renewal. An authority that has expired signs nothing."""
-    if validity.now >= (end := expiry_of(authority)):
+    if validity.now >= (end := authority.expires):
         return DueSecrets(
             obstacle=f"the authority in the Secret {authority.name} expired at {text_of(end)}, and servers refuse what it has signed: "
-            "the condition AuthoritiesRolled of the ZooKeeperCluster tells what takes its place, or what is missing"
+            "the condition AuthoritiesRolled of the ZooKeeperCluster shows what takes its place, or what is missing"
         )
     changes = due_changes(holders, held, authority, fresh_key, validity)
     written = {change.holder.secret: change.data for change in changes}
     certificates = [(written.get(holder.secret) or held[holder.secret])[names.CERTIFICATE_KEY] for holder in holders]
-    times = [renewal_time(each, CERTIFICATE_LIFE) for each in certificates if not ends_with(each, authority)]
+    times = [renewal_time(each, CERTIFICATE_LIFE) for each in certificates if not expires_with(each, authority)]
     return DueSecrets(changes, next_seconds=max(0.0, (min(times) - validity.now).total_seconds()) if times else None)
 
 
 def due_changes(
     holders: Iterable[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
 ) -> tuple[Change, ...]:
-    """Returns the Secrets that differ from their intent. `held` are the contents of the existing ones. An unreadable one must be in it:
-    otherwise its certificate would be made again.
+    """Returns the Secrets that differ from their intent. `held` has the contents of all existing ones, by name: a Secret that it lacks
+    counts as new, and gets another certificate.
     """
     changes = []
     for holder in holders:
@@ -82,14 +83,14 @@ def due_changes(
 
 
 def holds(data: Mapping[str, str], authority: Authority) -> bool:
-    """Returns whether a Secret has anything of this authority, or of the one before: its `ca.crt` trusts it, or it signed the certificate.
-    So does one with a certificate of the operator's that can't be read: it may be anybody's.
+    """Returns whether a Secret has anything of this authority, or of the one before: its `ca.crt` has one of them, or one of them signed
+    its certificate. True, too, if the operator made the Secret and one of these can't be read.
     """
     authorities = _certificates(authority.trusted + (authority.distrusted or ""))
     trusted, shown = _certificates(data.get(names.AUTHORITIES_KEY, "")), _certificates(data.get(names.CERTIFICATE_KEY, ""))
     if KEY_STORE_KEY in data and not (trusted and shown):
         return True
-    return bool(authorities & trusted) or any(is_signed(each, signer) for each in shown for signer in authorities)
+    return bool(authorities & trusted) or any(is_signed_by(each, signer) for each in shown for signer in authorities)
 
 
 def is_of_another(data: Mapping[str, str], authority: Authority, now: datetime) -> bool:
@@ -99,15 +100,15 @@ def is_of_another(data: Mapping[str, str], authority: Authority, now: datetime) 
 
 
 def is_behind(data: Mapping[str, str], authority: Authority) -> bool:
-    """Returns whether a Secret that has something of an authority lacks its present state: it trusts not all of it, or one that is to be
-    trusted no longer, or its certificate is signed by another one.
+    """Returns whether a Secret with something of an authority lacks its present state. It lacks it if one of these holds: it doesn't trust
+    all that are trusted, it still trusts the distrusted one, or another authority signed its certificate.
     """
     trusted, shown = _certificates(data.get(names.AUTHORITIES_KEY, "")), _certificates(data.get(names.CERTIFICATE_KEY, ""))
     if not _certificates(authority.trusted) <= trusted or _certificates(authority.distrusted or "") & trusted:
         return True
     unsigned = KEY_STORE_KEY in data and not shown
     signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
-    return unsigned or not all(is_signed(each, signer) for each in shown)
+    return unsigned or not all(is_signed_by(each, signer) for each in shown)
 
 
 def _certificates(text: str) -> frozenset[x509.Certificate]:

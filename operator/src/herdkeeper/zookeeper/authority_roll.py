@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, end_of, expiry_of, in_place_of, name_of, next_step, renewal_time
+from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, in_place_of, name_of, next_step, renewal_time
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair
 from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
 from herdkeeper.planning.summary import Health
@@ -132,7 +132,7 @@ def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
     """
     clients = next((roll for roll in ensemble.rolls if roll.secret == ensemble.named.authority_secret), None)
     former = None if clients is None else clients.authority.distrusted
-    if ensemble.security is None or clients is None or former is None or clients.now < end_of(former):
+    if ensemble.security is None or clients is None or former is None or clients.now < expiry_of(former):
         return ()
     files = ensemble.security.read_at_start
     # As Authority.trusted was in the second step, the former one first.
@@ -218,7 +218,7 @@ def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
 
 
 def _expired(roll: AuthorityRoll) -> str:
-    return f"{name_of(roll.authority.signing.certificate)} expired at {text_of(expiry_of(roll.authority))}"
+    return f"{name_of(roll.authority.signing.certificate)} expired at {text_of(roll.authority.expires)}"
 
 
 def _at_once(roll: AuthorityRoll) -> str:

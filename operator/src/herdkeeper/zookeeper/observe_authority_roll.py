@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from herdkeeper.certificates.authority import Authority, end_of, ends_soon, expiry_of, name_of, successor_of
+from herdkeeper.certificates.authority import Authority, expires_too_soon, expiry_of, name_of, successor_of
 from herdkeeper.certificates.holders import is_of_another
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import held_by
@@ -48,8 +48,8 @@ def observe_authority_rolls(
 def _change(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> AuthorityChange | None:
     """Returns what is to become of an authority."""
     signing, following, wanted = authority.signing, authority.following, _wanted(ensemble, issuer, authority, now)
-    if now >= expiry_of(authority):
-        successor = wanted or (None if following is None or ends_soon(following, now) else following)
+    if now >= authority.expires:
+        successor = wanted or (None if following is None or expires_too_soon(following, now) else following)
         members, known = issuer.holders[0].secret, replace(authority, following=successor or following)
         held = held_by(issuer.holders, ensemble.objects).get(members, {})
         return Outdated(members) if is_of_another(held, known, now) else Expired(successor)
@@ -67,16 +67,16 @@ def _wanted(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datet
     if issuer.given_secret is not None:
         given = ensemble.given.get(issuer.secret)
         return given if isinstance(given, KeyPair) else None
-    due = begins(ensemble.cluster, authority, now) if authority.following is None else ends_soon(authority.following, now)
+    due = begins(ensemble.cluster, authority, now) if authority.following is None else expires_too_soon(authority.following, now)
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)) if due else None
 
 
 def _waits_for_another(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
     """Returns the roll that does not go on to an authority that ends too soon."""
     following = roll.authority.following
-    if following is None or roll.change is not None or not ends_soon(following, roll.now):
+    if following is None or roll.change is not None or not expires_too_soon(following, roll.now):
         return roll
-    end = text_of(end_of(following.certificate))
+    end = text_of(expiry_of(following.certificate))
     return replace(roll, behind=f"{name_of(following.certificate)} expires at {end}: put another one into the Secret {issuer.given_secret}")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, expiry_of
-from herdkeeper.certificates.given_authority import count_as_one, given_authority, is_namesake
+from herdkeeper.certificates.authority import Authority
+from herdkeeper.certificates.given_authority import are_related, given_authority, is_namesake
 from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.shared.names import ObjectKey
@@ -58,7 +58,7 @@ def _apart(
     pair, own, others, given = found[issuer.secret], present.get(issuer.secret), present.get(other.secret), found.get(other.secret)
     if isinstance(pair, Unknown):
         return pair
-    if own is not None and now < expiry_of(own) and is_namesake(pair, own.signing):
+    if own is not None and now < own.expires and is_namesake(pair, own.signing):
         return Unknown(
             f"the Secret {issuer.given_secret} of {issuer.field} has another key, or identifier of it, under the subject of the authority "
             "that signs now, and ZooKeeper can't trust both: give it another common name (cert-manager: a second Certificate, with "
@@ -69,7 +69,7 @@ def _apart(
         str(other.given_secret): given.certificate if isinstance(given, KeyPair) else "",
     }
     for secret, certificates in there.items():
-        if certificates and count_as_one(pair.certificate, certificates):
+        if certificates and are_related(pair.certificate, certificates):
             # whoever has a certificate of the quorum's authority is a member
             return Unknown(
                 f"the Secret {issuer.given_secret} of {issuer.field} and the Secret {secret} have one key, or one has signed the other, so "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, first_authority
+from herdkeeper.certificates.authority import Authority, authority_data, first_authority
 from herdkeeper.certificates.holders import DueSecrets, due_secrets
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import held_by, readable_authority
@@ -72,7 +72,7 @@ def observe_security(
             min((each.next_seconds for each in due if each.next_seconds is not None), default=None),
         ),
         read_at_start={f"{folder}/{key}": after[secret][key] for folder, secret, key in read_at_start if key in after.get(secret, {})},
-        expires=min(map(expiry_of, found), default=None),
+        expires=min((each.expires for each in found), default=None),
     )
 
 
