@@ -155,7 +155,7 @@ def founded(ensemble: Ensemble) -> Ensemble:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step of a roll waits for kubelets, since none is played."""
-    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", timedelta(0))
+    monkeypatch.setattr(authority_roll, "TIME_TO_LOAD", timedelta(0))
 
 
 def first_of(values: Json) -> x509.Certificate:
@@ -196,7 +196,7 @@ def test_a_renewal_keeps_the_key_and_is_taken_over_in_three_steps(founded: Ensem
     assert old.following is not None
     assert first_of({CERTIFICATE_KEY: old.following.certificate}) == first_of(renewed)
 
-    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", timedelta(0))
+    monkeypatch.setattr(authority_roll, "TIME_TO_LOAD", timedelta(0))
     founded.goes_on()
     assert founded.condition() is None
     assert founded.authority(KEPT[0]) == replace(old, generation=2, signing=old.following, following=None, everywhere_since=None)

@@ -206,7 +206,7 @@ def certificates_story(run: Run) -> None:
                 return
         raise AssertionError("the authorities are not rolled after 12 turns")
 
-    with mock.patch.object(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0)):  # no kubelet is played
+    with mock.patch.object(authority_roll, "TIME_TO_LOAD", datetime.timedelta(0)):  # no kubelet is played
         run.one_scene("ZooKeeperCluster", "zk", roll)
 
 

@@ -125,7 +125,7 @@ def test_any_other_certificate_is_made_anew_without_a_restart(stack: PlayedStack
 def test_other_authorities_take_over_on_request_and_members_restart_for_each_step(
     stack: PlayedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))  # no kubelet is played
+    monkeypatch.setattr(authority_roll, "TIME_TO_LOAD", datetime.timedelta(0))  # no kubelet is played
     held = {secret: read_authority("zk", values_of_secret(stack.stage.found("Secret", secret))) for secret in KEPT}
     clients, quorum = (f"zk {part} {held[secret].generation + 1}" for part, secret in zip(("clients", "quorum"), sorted(KEPT), strict=True))
     stack.stage.patch("ZooKeeperCluster", "zk", {"metadata": {"annotations": {names.ROLL_AUTHORITIES_ANNOTATION: "now"}}})
@@ -146,7 +146,7 @@ def test_other_authorities_take_over_on_request_and_members_restart_for_each_ste
 
 def test_an_authority_that_was_restored_amid_a_roll_is_rolled_to_its_end(stack: PlayedStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its entries belong to the program that restored them."""
-    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
+    monkeypatch.setattr(authority_roll, "TIME_TO_LOAD", datetime.timedelta(0))
     secret, now = "zk-zookeeper-authority", datetime.datetime.now(datetime.UTC)
     held = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
     following = successor_of(held, "zk clients", fresh_key(), Validity(now, AUTHORITY_LIFE))
@@ -162,7 +162,7 @@ def test_an_authority_that_was_restored_amid_a_roll_is_rolled_to_its_end(stack: 
 def test_an_authority_that_has_expired_is_replaced_at_once_and_each_member_restarts_once(
     stack: PlayedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
+    monkeypatch.setattr(authority_roll, "TIME_TO_LOAD", datetime.timedelta(0))
     secret, day = "zk-zookeeper-authority", datetime.timedelta(days=1)
     held = read_authority("zk", values_of_secret(stack.stage.found("Secret", secret)))
     over = Validity(datetime.datetime.now(datetime.UTC) - 2 * day, day)
@@ -179,7 +179,7 @@ def test_an_authority_that_has_expired_is_replaced_at_once_and_each_member_resta
 
 
 def test_an_authority_in_a_secret_of_the_users_takes_over_and_stays(stack: PlayedStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authority_roll, "TAKEN_UP_WITHIN", datetime.timedelta(0))
+    monkeypatch.setattr(authority_roll, "TIME_TO_LOAD", datetime.timedelta(0))
     pair = make_authority("company", fresh_key(), Validity(datetime.datetime.now(datetime.UTC), AUTHORITY_LIFE))
     stack.stage.patch("ZooKeeperCluster", "zk", {"spec": {"security": {"authority": {"secretName": "company"}}}})
     stack.settle()

@@ -18,10 +18,10 @@ from herdkeeper.planning.actions import AnswerRequest, Request, SetAuthority
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
-from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN, roll_authorities
+from herdkeeper.zookeeper.authority_roll import TIME_TO_LOAD, roll_authorities
 from herdkeeper.zookeeper.state import Ensemble
 
-MINUTES = TAKEN_UP_WITHIN.total_seconds() / 60
+MINUTES = TIME_TO_LOAD.total_seconds() / 60
 IDENTITY = BOOKKEEPER.names.identity_secret
 
 

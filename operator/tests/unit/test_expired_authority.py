@@ -31,10 +31,10 @@ from herdkeeper.planning.summary import Health
 from herdkeeper.shared.objects import is_ready
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN
+from herdkeeper.zookeeper.authority_roll import TIME_TO_LOAD
 from herdkeeper.zookeeper.state import NOT_READ, Ensemble
 
-MINUTES = TAKEN_UP_WITHIN.total_seconds() / 60
+MINUTES = TIME_TO_LOAD.total_seconds() / 60
 IDENTITY = BOOKKEEPER.names.identity_secret
 LONG_AFTER = AUTHORITY_LIFE + timedelta(hours=2)
 MONTHS = timedelta(days=60)
@@ -228,7 +228,7 @@ def test_members_that_refuse_clients_and_wait_for_one_that_is_pending_are_told_w
     assert (sorted(stack.serving()), stack.lets_in(stack.mounted[BOOKIE][IDENTITY])) == (others, [])
     assert stack.told().message.endswith(
         f". company 1 has expired, so {' and '.join(others)} refuse clients until they restart, and they restart only while all members "
-        f"serve ({pending}: Unschedulable: no node has room). Mend that or, to have it now, at the cost of some minutes without "
+        f"serve ({pending}: Unschedulable: no node has room). Fix that or, to have it now, at the cost of some minutes without "
         f"ZooKeeper, delete their pods (kubectl delete pod {' '.join(others)})"
     )
     for name in others:

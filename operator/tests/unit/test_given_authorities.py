@@ -30,7 +30,7 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
 from herdkeeper.tls.context import load_certificate, mutual_context
 from herdkeeper.tls.identity import Identity
-from herdkeeper.zookeeper.authority_roll import TAKEN_UP_WITHIN
+from herdkeeper.zookeeper.authority_roll import TIME_TO_LOAD
 from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
 from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
 from herdkeeper.zookeeper.plan import plan_zookeeper
@@ -38,7 +38,7 @@ from herdkeeper.zookeeper.state import Ensemble
 
 NOW = datetime.now(UTC)
 YEARS = timedelta(days=5 * 365)
-MINUTES = TAKEN_UP_WITHIN.total_seconds() / 60
+MINUTES = TIME_TO_LOAD.total_seconds() / 60
 IDENTITY = BOOKKEEPER.names.identity_secret
 GIVEN = with_spec(
     SECURE,

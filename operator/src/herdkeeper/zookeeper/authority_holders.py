@@ -1,4 +1,4 @@
-"""Decides who has taken up the present step of an authority that another one follows.
+"""Decides which Secrets and pods have the present step of an authority that another one follows.
 
 What counts are the Secrets themselves and the pods that mount them, of all resources in the namespace: everything of the operator's that
 has something of the authority.
@@ -30,7 +30,7 @@ class OperatorsObjects:
 
 
 def under_way(roll: AuthorityRoll, around: OperatorsObjects) -> AuthorityRoll:
-    """Returns the roll with who is behind or, if nobody is, since when."""
+    """Returns the roll with what is behind or, if nothing is, since when."""
     authority = roll.authority
     holders = {name for name, values in around.secrets.items() if holds(values, authority)}
     behind = next(_behind(authority, holders, around), None)

@@ -19,18 +19,19 @@ from herdkeeper.shared.conditions import AUTHORITIES_ROLLED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
-from herdkeeper.zookeeper.build import begins_with, build_authority
+from herdkeeper.zookeeper.build import build_authority, reads_at_start
 from herdkeeper.zookeeper.issuers import issuers
-from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead, Outdated
+from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Outdated, Replace
 
-TAKEN_UP_WITHIN = timedelta(minutes=10)
-"""By then a running pod has a changed Secret's files, and its process has read them; nothing tells that it has. The kubelet brings them
-within its period of a minute and a half, in a large cluster that caches Secrets up to five minutes later. BookKeeper reads them again after
-ten seconds, a SQL node's port after some seconds more."""
+TIME_TO_LOAD = timedelta(minutes=10)
+"""By then a running pod has a changed Secret's files, and its process has read them; no process reports that it has. The kubelet brings
+them within a minute and a half, in a large cluster that caches Secrets within five minutes more. BookKeeper reads them again after ten
+seconds, a SQL node's port within some more.
+"""
 
 
-def begins(cluster: ZooKeeperCluster, authority: Authority, now: datetime) -> bool:
-    """Returns whether another authority is to follow: on request, or because of this one's age."""
+def is_successor_due(cluster: ZooKeeperCluster, authority: Authority, now: datetime) -> bool:
+    """Returns whether the operator should make a successor: on request, or because of this authority's age."""
     asked = names.ROLL_AUTHORITIES_ANNOTATION in cluster.metadata.annotations
     return asked or now >= renewal_time(authority.signing.certificate, AUTHORITY_LIFE)
 
@@ -41,26 +42,30 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     `settled`: nothing else of the ensemble is to be done, and all members have started with what they read only then. Both authorities go
     on together, since members restart for each step.
     """
-    late = any(roll.authority.former is not None for roll in ensemble.rolls)
-    # None begins before the other one's roll has ended, since the answer refuses it.
-    rolls = [replace(roll, change=None) if late else roll for roll in ensemble.rolls]
+    # While one is past the first step, the other one begins nothing: the answer refuses it.
+    rolls = [replace(roll, change=None) if _past_first_step(ensemble) else roll for roll in ensemble.rolls]
     behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
-    # One that begins goes first, whoever is behind with the other: the answer says that both begin.
-    beginning = [roll for roll in rolls if isinstance(roll.change, Begin | Instead | GiveUp)] if settled else []
+    # One that begins goes first, also if a Secret or pod is behind with the other one: the answer says that both begin.
+    beginning = [roll for roll in rolls if isinstance(roll.change, Begin | Replace | GiveUp)] if settled else []
     going_on = beginning or (rolls if behind is None else ())
-    steps = [(roll, _forward(roll, since) if roll in going_on else _back(roll, behind)) for roll in rolls]
+    steps = [(roll, _advance(roll, since) if roll in going_on else _wait_again(roll, behind)) for roll in rolls]
     written = (_write(ensemble.cluster, roll, *step) for roll, step in steps if step is not None)
     return (*written, *_answer(ensemble, settled=settled))
 
 
+def _past_first_step(ensemble: Ensemble) -> list[AuthorityRoll]:
+    """Returns the rolls in which the successor signs already."""
+    return [roll for roll in ensemble.rolls if roll.authority.former is not None]
+
+
 def _behind(rolls: Sequence[AuthorityRoll]) -> str | None:
-    """Returns who is behind with any authority, or None."""
+    """Returns what is behind with any authority, or None."""
     return next((roll.behind for roll in rolls if roll.behind is not None), None)
 
 
 def _since_when(rolls: Sequence[AuthorityRoll]) -> datetime | None:
-    """Returns since when nobody is behind with any authority, or None."""
+    """Returns since when nothing is behind with any authority, or None."""
     times = [roll.since for roll in rolls if roll.authority.is_rolling]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
@@ -68,21 +73,21 @@ def _since_when(rolls: Sequence[AuthorityRoll]) -> datetime | None:
 
 def _write(cluster: ZooKeeperCluster, roll: AuthorityRoll, authority: Authority, why: str) -> SetAuthority:
     manifest = build_authority(cluster, roll.secret, authority_data(authority))
-    # The version, since two looks at the same state would make two authorities.
+    # The version, since two reconciles of the same state would make two authorities.
     return SetAuthority({**manifest, "metadata": {**manifest["metadata"], "resourceVersion": roll.resource_version}}, why)
 
 
-def _forward(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
-    """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods take it up."""
+def _advance(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] | None:
+    """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods still load it."""
     authority = roll.authority
     match roll.change:
-        case Begin(successor) | Instead(successor):
-            # Nobody shows a certificate of one that follows, so another one may take its place in that step.
+        case Begin(successor) | Replace(successor):
+            # One that follows has signed nothing yet, so another one may take its place.
             begun = replace(authority, following=successor, everywhere_since=None)
-            return begun, f"{_both(begun)}: it is created, and every server must trust both"
+            return begun, f"{_succession(begun)}: it is created, and every server must trust both"
         case GiveUp():
             given_up = replace(authority, following=None, everywhere_since=None)
-            return given_up, f"{_both(authority)} no more: its Secret has the one that signs"
+            return given_up, f"{_succession(authority)} no more: its Secret has the one that signs"
         case Expired() | Outdated():
             return None
         case None:
@@ -95,24 +100,22 @@ def _next(roll: AuthorityRoll, since: datetime | None) -> tuple[Authority, str] 
     # One in the future is of an operator whose clock was ahead.
     if authority.everywhere_since is None or authority.everywhere_since > roll.now:
         noted = replace(authority, everywhere_since=roll.now)
-        return noted, f"{_both(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to load it"
-    if since is None or roll.now < since + TAKEN_UP_WITHIN:
+        return noted, f"{_succession(authority)}: this is in all Secrets, and pods get {_minutes()} minutes to load it"
+    if since is None or roll.now < since + TIME_TO_LOAD:
         return None
     then = next_step(authority)
     if then.leaving is not None:
-        return then, f"{_both(authority)}: it signs, and both are trusted"
-    return then, f"{_both(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
+        return then, f"{_succession(authority)}: it signs, and both are trusted"
+    return then, f"{_succession(authority)}: the old one is no longer {'to be ' if then.is_rolling else ''}trusted"
 
 
 def replace_expired(ensemble: Ensemble) -> tuple[Action, ...]:
-    """Returns the writes that put others in the places of authorities that have expired, which nobody accepts any more. None while members
-    still serve.
-    """
+    """Returns the writes that replace expired authorities by others. Empty while members of a quorum with an expired one still serve."""
     if _serves_by_old_connections(ensemble):
         return ()
     expired = [(roll, roll.change.successor) for roll in ensemble.rolls if isinstance(roll.change, Expired)]
     return tuple(
-        _write(ensemble.cluster, roll, in_place_of(roll.authority, successor), _at_once(roll))
+        _write(ensemble.cluster, roll, in_place_of(roll.authority, successor), _takes_its_place(roll))
         for roll, successor in expired
         if successor is not None
     )
@@ -128,7 +131,7 @@ def _serves_by_old_connections(ensemble: Ensemble) -> bool:
 
 def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
     """Returns the members that serve and refuse clients: the authority that they trust has expired, and they have not restarted since
-    another one took its place. In an ordinary third step they trust that one already.
+    another one took its place. In an ordinary third step they trust its successor since the first one.
     """
     clients = next((roll for roll in ensemble.rolls if roll.secret == ensemble.named.authority_secret), None)
     former = None if clients is None else clients.authority.distrusted
@@ -139,32 +142,31 @@ def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
     distrusted = {roll.authority.trusted: roll.authority.distrusted or "" for roll in ensemble.rolls}
     second_step = {path: f"{distrusted.get(text, '')}{text}" for path, text in files.items()}
     pods = {number: ensemble.objects.get("Pod", ensemble.named.pod(number)) for number in ensemble.pods if ensemble.serves(number)}
-    return tuple(number for number, pod in pods.items() if pod and not (begins_with(pod, files) or begins_with(pod, second_step)))
+    return tuple(number for number, pod in pods.items() if pod and not (reads_at_start(pod, files) or reads_at_start(pod, second_step)))
 
 
-def _back(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
-    """Returns the state in which the wait for pods begins anew. None if it had not begun, or nobody is behind."""
+def _wait_again(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
+    """Returns the state in which the wait for pods begins again. None if it had not begun, or nothing is behind."""
     authority = roll.authority
     if why is None or authority.everywhere_since is None:
         return None
-    return replace(authority, everywhere_since=None), f"{_both(authority)}: the wait for pods starts again, since {why}"
+    return replace(authority, everywhere_since=None), f"{_succession(authority)}: the wait for pods starts again, since {why}"
 
 
 def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
     cluster, rolls, metadata = ensemble.cluster, ensemble.rolls, ensemble.cluster.metadata
     if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
         return ()
-    late = [roll for roll in rolls if roll.authority.former is not None]
     if any(isinstance(roll.change, GiveUp) for roll in rolls):
         return ()  # once that roll is given up
-    staying = _staying(ensemble)
-    begin = [roll for roll in rolls if roll.authority.is_rolling or (settled and isinstance(roll.change, Begin))]
+    staying, past_first_step = _staying(ensemble), _past_first_step(ensemble)
+    begun = [roll for roll in rolls if roll.authority.is_rolling or (settled and isinstance(roll.change, Begin))]
     if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is no authority"
-    elif late:
+    elif past_first_step:
         # the one that signs may be why another is asked for: it stays
-        answer = f"refused: {'. '.join(_step(roll.authority) for roll in late)}; request it again once that has ended"
-    elif rolls and len(begin) == len(rolls):
+        answer = f"refused: {'. '.join(_step(roll.authority) for roll in past_first_step)}; request it again once that has ended"
+    elif rolls and len(begun) == len(rolls):
         stays = f"; {staying}" if staying else ""
         answer = f"done: {' and '.join(f'{name_of(_signs_next(roll).certificate)} takes over' for roll in rolls)}{stays}"
     elif staying and not rolls:
@@ -175,32 +177,31 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
 
 
 def _staying(ensemble: Ensemble) -> str:
-    """Why authorities that fields take from Secrets are followed by none, and what to do; empty if there are none."""
+    """Why no other authority follows those of the user's Secrets, and what to do; empty if there are none."""
     changing = {roll.secret for roll in ensemble.rolls}
     staying = [issuer for issuer in issuers(ensemble.cluster) if issuer.given_secret is not None and issuer.secret not in changing]
-    told = [found.why for issuer in staying if isinstance(found := ensemble.given.get(issuer.secret), Unknown)]
+    why = [found.why for issuer in staying if isinstance(found := ensemble.given.get(issuer.secret), Unknown)]
     usable = [str(issuer.given_secret) for issuer in staying if not isinstance(ensemble.given.get(issuer.secret), Unknown)]
     if len(usable) == 1:
-        told.append(f"the authority in the Secret {usable[0]} signs already: put another one there, and it takes over")
+        why.append(f"the authority in the Secret {usable[0]} signs already: put another one there, and it takes over")
     elif usable:
-        told.append(f"the authorities in the Secrets {' and '.join(usable)} sign already: put others there, and they take over")
-    return ". ".join(told)
+        why.append(f"the authorities in the Secrets {' and '.join(usable)} sign already: put others there, and they take over")
+    return ". ".join(why)
 
 
 def authorities_rolled(ensemble: Ensemble) -> Mapping[str, Health]:
-    """Returns the condition AuthoritiesRolled by its type, or nothing if no authority is followed, or is to be followed, by another one."""
+    """Returns the condition AuthoritiesRolled by its type. Empty if no authority is followed, or is to be followed, by another one."""
     unusable = [given for given in ensemble.given.values() if isinstance(given, Unknown)]
-    told = [_told(ensemble, roll) for roll in ensemble.rolls]
+    rolls = [_described(ensemble, roll) for roll in ensemble.rolls]
     if unusable:
         awaited = all(isinstance(given, NotThereYet) for given in unusable)
         reason = Reason.WAITING_FOR_SECRET if awaited else Reason.INVALID_SECRET
-        told = [*(given.why for given in unusable), *told]
-        return {AUTHORITIES_ROLLED: Health("False", reason, ". ".join(dict.fromkeys(told)))}
-    return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(told))} if told else {}
+        return {AUTHORITIES_ROLLED: Health("False", reason, ". ".join(dict.fromkeys((*(given.why for given in unusable), *rolls))))}
+    return {AUTHORITIES_ROLLED: Health("False", Reason.AUTHORITY_ROLLING, ". ".join(rolls))} if rolls else {}
 
 
-def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
-    """What becomes of an authority, and what is waited for."""
+def _described(ensemble: Ensemble, roll: AuthorityRoll) -> str:
+    """What happens to an authority next, and what it waits for."""
     if isinstance(roll.change, Outdated):
         return (
             f"{_expired(roll)}, but the Secret {roll.change.members_secret} has a valid certificate of another one: restore a later "
@@ -210,18 +211,18 @@ def _told(ensemble: Ensemble, roll: AuthorityRoll) -> str:
     if isinstance(roll.change, Expired):
         if roll.change.successor is None:
             return f"{_expired(roll)}, and nothing can take its place yet"
-        return f"{_at_once(roll)}{_once_none_serves(ensemble) if _serves_by_old_connections(ensemble) else ''}"
+        return f"{_takes_its_place(roll)}{_once_none_serves(ensemble) if _serves_by_old_connections(ensemble) else ''}"
     if roll.authority.is_rolling:
         refusing = _until_they_restart(ensemble, roll) if roll.secret == ensemble.named.authority_secret else ""
         return f"{_step(roll.authority)}; {_wait(ensemble.rolls)}{refusing}"
-    return f"{_both(replace(roll.authority, following=_signs_next(roll)))}: it begins once nothing else of the ensemble changes"
+    return f"{_succession(replace(roll.authority, following=_signs_next(roll)))}: it begins once nothing else of the ensemble changes"
 
 
 def _expired(roll: AuthorityRoll) -> str:
     return f"{name_of(roll.authority.signing.certificate)} expired at {text_of(roll.authority.expires)}"
 
 
-def _at_once(roll: AuthorityRoll) -> str:
+def _takes_its_place(roll: AuthorityRoll) -> str:
     return f"{_expired(roll)}, and {name_of(_signs_next(roll).certificate)} takes its place"
 
 
@@ -233,14 +234,14 @@ def _once_none_serves(ensemble: Ensemble) -> str:
 
 
 def _until_they_restart(ensemble: Ensemble, roll: AuthorityRoll) -> str:
-    """What refuses clients, and what to do, while a member that does not serve holds up the others' restarts. Empty if nothing does."""
+    """Which members refuse clients, and what to do, while a member that does not serve holds up their restarts. Empty if there are none."""
     refusing = list(map(ensemble.named.pod, refusing_clients(ensemble)))
     away = [f"{ensemble.named.pod(number)}: {ensemble.trouble_of(number)}" for number in ensemble.pods if not ensemble.serves(number)]
     if not refusing or not away:
         return ""
     return (
         f". {name_of(str(roll.authority.distrusted))} has expired, so {' and '.join(refusing)} refuse clients until they restart, and they "
-        f"restart only while all members serve ({'; '.join(away)}). Mend that or, to {_have_it_now(refusing)}"
+        f"restart only while all members serve ({'; '.join(away)}). Fix that or, to {_have_it_now(refusing)}"
     )
 
 
@@ -255,21 +256,21 @@ def _step(authority: Authority) -> str:
         step = "2 of 3, the new one signs and both are trusted"
     else:
         step = "3 of 3, no server must trust the old one any more"
-    return f"{_both(authority)}: step {step}"
+    return f"{_succession(authority)}: step {step}"
 
 
 def _wait(rolls: Sequence[AuthorityRoll]) -> str:
-    """What is waited for: the same for all, since they go on together."""
+    """What all rolls wait for: they go on together."""
     behind, since = _behind(rolls), _since_when(rolls)
     if behind is not None:
         return f"it waits, since {behind}"
     if since is None:
         return "it waits until members have restarted with it, and nothing else of the ensemble changes"
-    return f"all Secrets have it, and pods load it until {text_of(since + TAKEN_UP_WITHIN)}"
+    return f"all Secrets have it, and pods load it until {text_of(since + TIME_TO_LOAD)}"
 
 
-def _both(authority: Authority) -> str:
-    """Which one follows which."""
+def _succession(authority: Authority) -> str:
+    """Which authority follows which, by name."""
     if authority.former is not None:
         return f"{name_of(authority.signing.certificate)} follows {name_of(authority.former)}"
     following = authority.signing if authority.following is None else authority.following
@@ -277,9 +278,9 @@ def _both(authority: Authority) -> str:
 
 
 def _signs_next(roll: AuthorityRoll) -> KeyPair:
-    """The one that takes over, or else the one that goes on to sign."""
+    """The authority that takes over, or else the one that goes on signing."""
     match roll.change:
-        case Begin(successor) | Instead(successor):
+        case Begin(successor) | Replace(successor):
             return successor
         case GiveUp() | Outdated():
             return roll.authority.signing
@@ -290,4 +291,4 @@ def _signs_next(roll: AuthorityRoll) -> KeyPair:
 
 
 def _minutes() -> int:
-    return int(TAKEN_UP_WITHIN.total_seconds() // 60)
+    return int(TIME_TO_LOAD.total_seconds() // 60)

@@ -102,8 +102,8 @@ def _password(ensemble: Ensemble) -> str:
     return ensemble.password or ensemble.fresh_password
 
 
-def begins_with(member: Json, files: Mapping[str, str]) -> bool:
-    """Returns whether a member's pod was made to start with these files, of those that are read only then; by path."""
+def reads_at_start(member: Json, files: Mapping[str, str]) -> bool:
+    """Returns whether a member's pod was made to start with these files (by path), which it reads only then."""
     containers = member["spec"].get("containers") or []
     return all(any(variable in (each.get("env") or []) for each in containers) for variable in _read_at_start(files))
 
@@ -161,7 +161,8 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
     certificates = ((named.clients_secret, CLIENTS_MOUNT), (named.members_secret, MEMBERS_MOUNT)) if has else ()
     serving = {"exec": {"command": [*_PROBES[encryption]]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     marks = {names.CONFIG_ANNOTATION: config_hash}
-    marks.update((names.QUORUM_TLS_ANNOTATION, told) for told, step in ANNOTATED_STEPS.items() if step is encryption)
+    if encryption in ANNOTATED_STEPS:
+        marks[names.QUORUM_TLS_ANNOTATION] = ANNOTATED_STEPS[encryption]
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),

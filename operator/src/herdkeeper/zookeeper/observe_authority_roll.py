@@ -16,9 +16,9 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, under_way
-from herdkeeper.zookeeper.authority_roll import begins
+from herdkeeper.zookeeper.authority_roll import is_successor_due
 from herdkeeper.zookeeper.issuers import Issuer, issuers
-from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Instead, Outdated
+from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Outdated, Replace
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
 _PODS = (("v1", "Pod"),)
@@ -27,7 +27,7 @@ _PODS = (("v1", "Pod"),)
 def observe_authority_rolls(
     ensemble: Ensemble, kept: Mapping[str, Authority | Unknown], kubernetes: KubernetesReader, now: datetime
 ) -> tuple[AuthorityRoll, ...]:
-    """Returns the authorities. `kept` as in kept_authorities. An unreadable one is left out: observe_security tells of it."""
+    """Returns the authorities. `kept` as in kept_authorities. An unreadable one is left out: observe_security reports it."""
     found: list[AuthorityRoll] = []
     around: OperatorsObjects | None = None
     for issuer in issuers(ensemble.cluster):
@@ -46,7 +46,7 @@ def observe_authority_rolls(
 
 
 def _change(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> AuthorityChange | None:
-    """Returns what is to become of an authority."""
+    """Returns what happens to an authority besides the steps of a roll, or None."""
     signing, following, wanted = authority.signing, authority.following, _wanted(ensemble, issuer, authority, now)
     if now >= authority.expires:
         successor = wanted or (None if following is None or expires_too_soon(following, now) else following)
@@ -59,20 +59,20 @@ def _change(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datet
         return None if wanted.certificate == signing.certificate else Begin(wanted)
     if wanted.certificate == following.certificate:
         return None
-    return GiveUp() if wanted.certificate == signing.certificate else Instead(wanted)
+    return GiveUp() if wanted.certificate == signing.certificate else Replace(wanted)
 
 
 def _wanted(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datetime) -> KeyPair | None:
-    """Returns the one that the user's Secret has; where the operator makes them, a new one when it is time for it."""
+    """Returns the authority in the user's Secret or, where the operator makes them, a new one when it is due."""
     if issuer.given_secret is not None:
         given = ensemble.given.get(issuer.secret)
         return given if isinstance(given, KeyPair) else None
-    due = begins(ensemble.cluster, authority, now) if authority.following is None else expires_too_soon(authority.following, now)
+    due = is_successor_due(ensemble.cluster, authority, now) if authority.following is None else expires_too_soon(authority.following, now)
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)) if due else None
 
 
 def _waits_for_another(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
-    """Returns the roll that does not go on to an authority that ends too soon."""
+    """Returns the roll, which is behind if its successor expires too soon."""
     following = roll.authority.following
     if following is None or roll.change is not None or not expires_too_soon(following, roll.now):
         return roll

@@ -20,7 +20,7 @@ from herdkeeper.zookeeper.state import EnsembleSecurity
 
 
 def kept_authorities(cluster: ZooKeeperCluster, objects: Objects) -> Mapping[str, Authority | Unknown]:
-    """Returns the authority in each of the operator's Secrets that is there or, if it can't be read, why; by Secret."""
+    """Returns the authority in each of the operator's existing Secrets or, if it can't be read, why; by Secret."""
     there = {issuer.secret: objects.get("Secret", issuer.secret) for issuer in issuers(cluster)}
     return {name: readable_authority(name, values_of_secret(document)) for name, document in there.items() if document is not None}
 

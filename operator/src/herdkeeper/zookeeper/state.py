@@ -19,7 +19,7 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects, annotation, mounts, why_stopping
+from herdkeeper.shared.objects import Json, Objects, annotation, mounts, why_stopping
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
@@ -31,8 +31,8 @@ _LEADING = ("leader", "standalone")
 
 
 class Encryption(Enum):
-    """What members do with plain text and TLS, in the order of a move. Neighbours understand each other, so one member after the other
-    goes on.
+    """What members do with plain text and TLS, in the order of a move. Members in neighbouring steps understand each other, so they move
+    one after the other.
 
     ACCEPTED: both at the client ports; plain text to other members, and both from them. USED: the same, and TLS to other members.
     REQUIRED: TLS only.
@@ -54,8 +54,8 @@ class Encryption(Enum):
         return self is not Encryption.REQUIRED
 
 
-ANNOTATED_STEPS: Mapping[str, Encryption] = {names.TLS_ACCEPTED: Encryption.ACCEPTED, names.TLS_USED: Encryption.USED}
-"""The steps that a pod's template tells by an annotation: those that accept both. Of the others the mounted certificates tell."""
+ANNOTATED_STEPS: Mapping[Encryption, str] = {Encryption.ACCEPTED: names.TLS_ACCEPTED, Encryption.USED: names.TLS_USED}
+"""The steps that accept both, each with the value of the pods' annotation. The mounted certificates show the other two."""
 _CLOSED = f"{names.LOOPBACK}:{names.ZOOKEEPER_LOOPBACK_PORT}"
 """The plain port of a member that requires certificates: for its own probes."""
 
@@ -92,10 +92,10 @@ def observers_of(membership: Membership) -> tuple[int, ...]:
 class EnsembleSecurity:
     """Certificates of an ensemble that asks for them.
 
-    `awaited` says which Secret with an authority of the user's is not there yet, and what to do; None: none. `fresh_authorities` are new
-    ones, by the names of their Secrets, for those that are not there; `expires` is when the first of those that are expires.
-    `read_at_start` is what a member reads of its certificates only when it starts, by path: whom its client port trusts, and all of the
-    quorum's files; other ones restart it. The client port's own certificate is read for each connection.
+    `awaited` names a Secret of the user's that does not exist yet, and what to do; None: there is none. `fresh_authorities` has new
+    authorities for the operator's Secrets that do not exist, by their names. `expires` is when the first of the existing ones expires.
+    `read_at_start` has the files that a member reads only when it starts, by path: what its client port trusts, and all of the quorum's.
+    A change of these restarts it. The client port's own certificate is read for each connection.
     """
 
     awaited: str | None = None
@@ -113,20 +113,20 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Instead:
-    """In the first step of a roll: this one is to follow instead of the one that every server is about to trust."""
+class Replace:
+    """In the first step of a roll: this one must follow in place of the one that every server is about to trust."""
 
     successor: KeyPair
 
 
 @dataclass(frozen=True)
 class GiveUp:
-    """In the first step of a roll: none is to follow."""
+    """In the first step of a roll: none must follow."""
 
 
 @dataclass(frozen=True)
 class Expired:
-    """The one that signs has expired, in whatever step. Its successor takes its place at once; None: there is none yet."""
+    """The one that signs has expired, in any step. The `successor` takes its place at once; None: there is none yet."""
 
     successor: KeyPair | None
 
@@ -134,21 +134,22 @@ class Expired:
 @dataclass(frozen=True)
 class Outdated:
     """The one that signs has expired, and comes from an old backup: members have valid certificates of a later one, in the Secret
-    `members_secret`. So nothing takes its place.
+    `members_secret`. Nothing takes its place.
     """
 
     members_secret: str
 
 
-AuthorityChange = Begin | Instead | GiveUp | Expired | Outdated
+AuthorityChange = Begin | Replace | GiveUp | Expired | Outdated
 
 
 @dataclass(frozen=True)
 class AuthorityRoll:
-    """An authority that another one follows, or of which something is to `change`, as in the Secret `secret` of this version at `now`.
+    """An authority that another one follows, or should follow, as in the Secret `secret` of this version at `now`.
 
-    `behind` is who has not taken up its present state, or what else is in the way of the next one; None: nothing. `since` is since when
-    nobody is behind: the time in the Secret, or when the last pod that is older became Ready; None if that is not noted yet.
+    `change` is what happens to it besides the steps of a roll; None: nothing. `behind` is which Secret or pod lacks its present state, or
+    what else blocks the next step; None: nothing. `since` is the time since which nothing is behind: that in the Secret, or when the last
+    older pod became Ready; None: not noted yet.
     """
 
     secret: str
@@ -216,7 +217,7 @@ class Ensemble:
 
     @cached_property
     def known_membership(self) -> Membership | None:
-        """The committed membership as last read, perhaps long ago. None if it never was, or somebody changed the ConfigMap that tells."""
+        """The committed membership as last read, perhaps long ago. None if it never was, or somebody changed the ConfigMap that has it."""
         if isinstance(self.membership, Membership):
             return self.membership
         files = {version: text for name, text in self._config.items() if (version := version_of(name)) is not None}
@@ -227,7 +228,7 @@ class Ensemble:
 
     @cached_property
     def encryption(self) -> Encryption:
-        """What the members' template is to say.
+        """What the members' template should have.
 
         It follows from the pods and the committed membership alone: TLS is used only once every pod accepts it, and required only once
         every pod uses it and no member's plain port is open.
@@ -235,7 +236,7 @@ class Ensemble:
         if not self.cluster.has_certificates:
             return Encryption.NONE
         pods, known = set(self._encryption_of_pods.values()), None if self.founding else self.known_membership
-        closed = self.cluster.spec.security.mode == "TLS" and not pods & set(ANNOTATED_STEPS.values())
+        closed = self.cluster.spec.security.mode == "TLS" and not pods & ANNOTATED_STEPS.keys()
         if known is not None:  # somebody may have opened a port of a member that requires TLS
             closed = not open_members(known) or (closed and pods == {Encryption.REQUIRED})
         if closed and Encryption.ACCEPTED not in pods:
@@ -381,13 +382,14 @@ class Ensemble:
 
     @cached_property
     def _encryption_of_pods(self) -> Mapping[int, Encryption]:
-        """What the template said that each existing pod was made from."""
+        """What the template had from which each existing pod was made."""
         pods = {number: pod for number in NUMBERS if (pod := self.objects.get("Pod", self.named.pod(number))) is not None}
-        others = {True: Encryption.REQUIRED, False: Encryption.NONE}
-        return {
-            number: ANNOTATED_STEPS.get(annotation(pod, names.QUORUM_TLS_ANNOTATION) or "", others[mounts(pod, self.named.members_secret)])
-            for number, pod in pods.items()
-        }
+        return {number: self._encryption_of(pod) for number, pod in pods.items()}
+
+    def _encryption_of(self, pod: Json) -> Encryption:
+        unannotated = Encryption.REQUIRED if mounts(pod, self.named.members_secret) else Encryption.NONE
+        annotated = annotation(pod, names.QUORUM_TLS_ANNOTATION)
+        return next((step for step, value in ANNOTATED_STEPS.items() if value == annotated), unannotated)
 
     @property
     def _published(self) -> str | None:
