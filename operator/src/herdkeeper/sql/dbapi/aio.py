@@ -1,8 +1,8 @@
 """The same connections, cursors and errors for asyncio: each connection has a thread of its own, in which its requests wait.
 
-`await` what PEP 249 names a method that may ask the server, and iterate by `async for`. A cancelled `await` leaves what it had sent to its
-thread. That goes on, and may be committed; then the thread rolls back an open transaction and closes the connection. Nobody waits for it
-but the end of the program. The connection is of no use any more: each call raises OutcomeUnknown.
+`await` the methods that may ask the server, and iterate by `async for`. If an `await` is cancelled, its request goes on in the thread, and
+may be committed. Then the thread rolls back an open transaction, and closes the connection. Only the end of the program waits for that.
+From the cancellation on, each call of the connection raises OutcomeUnknown.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from herdkeeper.sql.frames import Value
 
 T = TypeVar("T")
 _of_thread = threading.local()
-"""Keeps a connection as long as its thread: one that nobody closed is rolled back there, since the event loop must not wait for that."""
+"""Keeps a blocking connection as long as its thread. If nobody closes it, it is rolled back at the thread's end: the event loop must not
+wait for that.
+"""
 
 
-class _Passed(Generic[T]):
-    """An attribute of the blocking twin, which asks no server."""
+class _Blocking(Generic[T]):
+    """An attribute of the blocking connection or cursor, which asks no server."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -56,13 +58,13 @@ async def connect(host: str, user: str, password: str, database: str | None = No
 
 
 class Connection:
-    """Made by `connect`. One task at a time: a second one gets an InterfaceError.
+    """Made by `connect`. Used by one task at a time: a second one gets an InterfaceError.
 
     As a context manager it commits, or rolls back if the block raises, and closes.
     """
 
-    autocommit = _Passed[bool]()
-    isolation = _Passed[Isolation]()
+    autocommit = _Blocking[bool]()
+    isolation = _Blocking[Isolation]()
 
     def __init__(self, connection: blocking.Connection, thread: ThreadPoolExecutor) -> None:
         self.blocking = connection
@@ -72,7 +74,7 @@ class Connection:
         self._cancelled = False
 
     def __del__(self) -> None:
-        """Without it, its thread ends, and rolls back."""
+        """Only warns: the end of its thread rolls back, and closes."""
         if not self.closed:
             warnings.warn(f"{self!r} was not closed: use `async with`, or await close()", ResourceWarning, source=self, stacklevel=1)
 
@@ -133,13 +135,13 @@ class Connection:
             self._used = False
 
     def require_idle(self) -> None:
-        """Check that no task uses it, and that it is open."""
+        """Check that it is open, and that no task uses it."""
         self._require_open()
         if self._used:
             raise errors.InterfaceError("another task is using this connection: use one connection per task")
 
     def _end(self) -> Future[None]:
-        """The thread closes the connection after what it does now, and ends."""
+        """Has the thread close the connection after what it does now, and end."""
         self._closed = True
         closing = self._thread.submit(self.blocking.close)
         self._thread.shutdown(wait=False)
@@ -159,12 +161,12 @@ class Connection:
 class Cursor:
     """Made by `Connection.cursor`. Its attributes, and errors, are those of `herdkeeper.sql.dbapi.Cursor`."""
 
-    description = _Passed[list[Column] | None]()
-    rowcount = _Passed[int]()
-    lastrowid = _Passed[Value]()
-    arraysize = _Passed[int]()
-    returns_key = _Passed[bool]()
-    fetch_rows = _Passed[int]()
+    description = _Blocking[list[Column] | None]()
+    rowcount = _Blocking[int]()
+    lastrowid = _Blocking[Value]()
+    arraysize = _Blocking[int]()
+    returns_key = _Blocking[bool]()
+    fetch_rows = _Blocking[int]()
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -200,7 +202,7 @@ class Cursor:
         return next(iter(await self.fetchmany(1)), None)
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Returns the next rows, at most `arraysize`. Those of the piece at hand need no thread."""
+        """Returns the next rows, at most `size`, by default `arraysize`. Rows of the piece at hand need no thread."""
         self.connection.require_idle()
         wanted = self.arraysize if size is None else size
         if self.blocking.rows_at_hand >= wanted:
@@ -223,6 +225,6 @@ def _connect(host: str, user: str, password: str, database: str | None, **option
 
 
 def _close(connecting: Future[blocking.Connection]) -> None:
-    """Of a connection that nobody waits for any more."""
+    """Closes a connection whose `connect` was cancelled, once it is made."""
     if not connecting.cancelled() and connecting.exception() is None:
         connecting.result().close()

@@ -30,10 +30,10 @@ _UNIQUE_IDS_FROM = 1 << 32
 """HerdDB counts transactions from 1 in each leader, so after a leader change an id means another one. The SQL nodes of herdkeeper use
 unique ids, from here on."""
 _LAST_PATIENCE = Patience(deadline_seconds=5.0, call_seconds=5.0)
-"""Of `close` with a leader that ends a lost transaction, and of the garbage collector with any."""
+"""For `close` while it ends a lost transaction, and for any connection that the garbage collector ends."""
 MADE_ELSEWHERE = "another process made this connection"
 _ENDS_NOW = "is being ended by another statement"
-"""What a SQL node of herdkeeper says of a transaction whose COMMIT or ROLLBACK it executes."""
+"""In the answer of a SQL node of herdkeeper about a transaction whose COMMIT or ROLLBACK it executes."""
 
 
 class Isolation(Enum):
@@ -53,7 +53,7 @@ class LostTransaction:
     may_be_durable: bool
 
     def error(self) -> errors.OperationalError:
-        """What each use of it raises."""
+        """Returns what each use of it raises."""
         if self.may_be_durable:
             return errors.OutcomeUnknown(
                 f"the transaction was lost ({self.reason}) and may be durable: call rollback(), and check whether its rows exist"
@@ -87,7 +87,7 @@ def connect(host: str, user: str, password: str, database: str | None = None, **
 
 
 class Connection:
-    """Made by `connect`. One thread at a time: a second one gets an InterfaceError.
+    """Made by `connect`. Used by one thread at a time: a second one gets an InterfaceError.
 
     As a context manager it commits, or rolls back if the block raises, and closes.
     """
@@ -120,8 +120,8 @@ class Connection:
         self._used = threading.Lock()
 
     def __del__(self) -> None:
-        """A program that ends by an exception rarely closes it, and the server keeps a transaction that no client has. Python's garbage
-        collector comes here from any thread, also in the middle of another connection's request: a silent server must not hold it up.
+        """Closes it, as a program that ends by an exception rarely does: the server would keep the transaction. Python's garbage collector
+        comes here from any thread, also in the middle of another connection's request. So a silent server must not hold it up.
         """
         if self._current is not None:
             self._current.timeout_seconds = min(self._current.timeout_seconds, _LAST_PATIENCE.call_seconds)
@@ -164,7 +164,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called; also in a child process of the one that made it. One that the server closed is replaced instead."""
+        """Whether `close` was called. True in a forked child process, too. A connection that the server closed is replaced instead."""
         return self._closed or self._process != os.getpid()
 
     def cursor(self) -> Cursor:
@@ -280,7 +280,7 @@ class Connection:
         raise AssertionError("pauses have no end")
 
     def in_open_transaction(self, transaction: Transaction, act: Callable[[Transaction], T], *, may_commit: bool = False) -> T:
-        """Act in a transaction, once. Within `alone`."""
+        """Act in a transaction, once. Within `alone`. `may_commit`: whether the statement may commit it, as ALTER TABLE does."""
         try:
             return act(transaction)
         except BaseException as error:
@@ -289,8 +289,8 @@ class Connection:
                 self._transaction = self._lose(transaction, error, may_be_durable=unknown)
             raise
 
-    def still_open(self, transaction_id: int) -> None:
-        """Record the transaction that the server reports as open after a statement: ALTER TABLE commits its own."""
+    def record_open(self, transaction_id: int) -> None:
+        """Record which transaction the server reports as open after a statement: an ALTER TABLE commits its own."""
         if isinstance(self._transaction, Transaction) and transaction_id != self._transaction.id:
             self._transaction = None
 
@@ -325,7 +325,7 @@ class Connection:
         self._lost_at_commit = None
 
     def _end(self, transaction: Transaction) -> None:
-        """Without a COMMIT nothing of it becomes visible, whatever the answer is; but its locks may stay."""
+        """Roll back. Without a COMMIT nothing of it becomes visible, whatever the answer is, but its locks may stay."""
         try:
             transaction.rollback()
         except BaseException as error:
@@ -342,9 +342,10 @@ class Connection:
         return lost
 
     def _end_lost(self, leader: wire.Connection) -> None:
-        """Free their locks, which would stay for a quarter of an hour. Most have ended with their leader. After that, nothing of them is
-        committed any more: who looks for the rows of a COMMIT without an answer finds them, or they never come. An earlier ROLLBACK needs
-        no waiting: it may take as long as a lock for which a statement of the transaction waits.
+        """End the lost transactions: their locks would stay for a quarter of an hour. Most have ended with their leader.
+
+        After this nothing of them is committed any more, so rows of a COMMIT without an answer exist by now, or never. An earlier ROLLBACK
+        is not waited for: it may take as long as the lock for which a statement of the transaction waits.
         """
         while self._lost:
             try:

@@ -77,10 +77,10 @@ class Cursor:
             if has_rows(operation):
                 self._open(operation, values)
             else:
-                with self._told_in_part(earlier=False, several=changes_row_by_row(operation)):
+                with self._partly_durable(earlier=False, several=changes_row_by_row(operation)):
                     done = self._change(operation, values)
                 self.rowcount, self.lastrowid = done.changed if changes_rows(operation) else -1, done.key
-                self.connection.still_open(done.transaction_id)
+                self.connection.record_open(done.transaction_id)
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
@@ -95,8 +95,8 @@ class Cursor:
             lists, expected = iter(seq_of_parameters), placeholders(operation)
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
-                # one message at a time: what follows a lost one must not be taken for the rest of it
-                with self._told_in_part(earlier=self.rowcount > 0, several=len(part) > 1 or changes_row_by_row(operation)):
+                # One message at a time: after a lost one, later lists must not pass for its rest.
+                with self._partly_durable(earlier=self.rowcount > 0, several=len(part) > 1 or changes_row_by_row(operation)):
                     self.rowcount += sum(self._change_many(operation, part))
         return self
 
@@ -105,7 +105,7 @@ class Cursor:
         return next(iter(self.fetchmany(1)), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Returns the next rows, at most `arraysize`."""
+        """Returns the next rows, at most `size`, by default `arraysize`."""
         wanted = self.arraysize if size is None else size
         with self.connection.alone():
             self._require_rows()
@@ -148,8 +148,8 @@ class Cursor:
             yield
 
     @contextmanager
-    def _told_in_part(self, *, earlier: bool, several: bool) -> Iterator[None]:
-        """With autocommit, what may be durable in part is told to be so: callers repeat after any other OperationalError.
+    def _partly_durable(self, *, earlier: bool, several: bool) -> Iterator[None]:
+        """With autocommit, a change that may be durable in part raises OutcomeUnknown: callers repeat after any other OperationalError.
 
         Args:
             earlier: whether rows were changed before the request.
@@ -190,7 +190,8 @@ class Cursor:
 
     def _change(self, operation: str, values: Sequence[Value]) -> Executed:
         returns_key = self.returns_key
-        begins = self.connection.in_transaction or not alters(operation)  # it would only be committed, and a refusal not be told from that
+        # An ALTER begins none: it would only commit it, and a refusal would raise OutcomeUnknown.
+        begins = self.connection.in_transaction or not alters(operation)
         transaction = self.connection.transaction() if begins else None
         if transaction is None:
             return self.connection.repeated(lambda leader: leader.run(operation, values, returns_key=returns_key))
@@ -205,8 +206,8 @@ class Cursor:
         return self.connection.in_open_transaction(transaction, lambda open_: open_.execute_batch(operation, part))
 
     def _next_piece(self) -> bool:
-        """Returns whether there are more rows. A lost piece is not fetched again: another leader does not know the query. Nor may what
-        follows be taken for the end, or the rest, of the rows.
+        """Fetch the next piece. Returns whether there is one. A lost piece is not fetched again: another leader does not know the query.
+        Later rows are not returned either, since they would pass for the rest.
         """
         try:
             piece = None if self._pieces is None else next(self._pieces, None)

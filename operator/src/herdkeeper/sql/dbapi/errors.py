@@ -22,8 +22,8 @@ class InterfaceError(Error):
 
 
 class DatabaseError(Error):
-    """An error of the server without a more special type. The statement was not applied; of an INSERT of several rows, or a change with
-    a query in WHERE, the rows before the refused one were.
+    """An error of the server without a more special type. The statement was not applied, with one exception: of an INSERT of several rows,
+    or a change with a query in WHERE, the rows before the refused one were.
     """
 
 
@@ -32,8 +32,9 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The server can't be reached, does not lead, refuses the login or has ended the transaction, or a lock timed out. Nothing of the
-    statement, or of the open transaction, was applied. It may be repeated: a transaction as a whole, after `rollback`.
+    """The server can't be reached, does not lead, refuses the login or has ended the transaction, or a lock timed out.
+
+    Nothing of the statement, or of the open transaction, was applied. Repeat the statement, or after `rollback` the whole transaction.
     """
 
 
@@ -64,7 +65,7 @@ class NotSupportedError(DatabaseError):
 
 
 _NO_TRANSACTION = ("no such transaction", "not found on tablespace", "does not exist on tablespace")
-"""Of a transaction that the server has ended: it has three texts for that."""
+"""Three texts of the server for a transaction that it has ended."""
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
     (ProgrammingError, ("has a bad type",)),  # with the value, whose words don't count
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),

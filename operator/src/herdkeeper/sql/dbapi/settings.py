@@ -12,13 +12,15 @@ from herdkeeper.sql.leader import Patience
 
 DEFAULT_PORT = 7000
 LONGEST_PAUSE_SECONDS = 1.0
+_TIMES = {"timeout": 60.0, "connect_timeout": 5.0, "failover_timeout": 60.0}
+"""The options that are times, with their defaults in seconds."""
 
 
 class Options(TypedDict, total=False):
     """Keyword options of `connect`. Times are in seconds."""
 
     port: int
-    """Port for hosts without one; 7000."""
+    """Port of the hosts that name none; 7000."""
     autocommit: bool
     """Each statement commits by itself; False."""
     timeout: float
@@ -65,16 +67,13 @@ def settings(host: str, credentials: Credentials, tablespace: str | None, option
     return Settings(addresses, tablespace or DEFAULT_TABLESPACE, credentials, patience)
 
 
-_TIMES = {"timeout": 60.0, "connect_timeout": 5.0, "failover_timeout": 60.0}
-
-
 def _address(text: str, options: Options) -> Address:
     try:
         parts = urlsplit(f"//{text}")
-        name, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueError(f"the host {text!r} is no address: pass NAME or NAME:PORT, with commas between several") from error
-    if not name or parts.netloc != text:
+        name, port = parts.hostname if parts.netloc == text else None, parts.port
+    except ValueError:
+        name, port = None, None
+    if not name:
         raise ValueError(f"the host {text!r} is no address: pass NAME or NAME:PORT, with commas between several")
     authorities = options.get("authorities")
     encrypted = options.get("tls", authorities is not None)
