@@ -15,7 +15,7 @@ from herdkeeper.certificates.issue import Subject
 from herdkeeper.shared.names import ObjectKey, herd_root, ledgers_root
 
 SCHEME = "stack"
-"""Of the ids in these ACLs: subjects of certificates, in which one `*` stands for any name."""
+"""The scheme of these ACLs. Its ids are subjects of certificates, in which one `*` stands for any name."""
 OPEN_SCHEME, ANYONE = "world", "anyone"
 """ZooKeeper's scheme and id for everyone who connects."""
 
@@ -99,7 +99,9 @@ def herd_access(herddb: ObjectKey, bookkeeper: str) -> RootAccess:
 
 
 def _above(key: ObjectKey) -> dict[str, Access]:
-    """HerdDB creates its root at each start: ZooKeeper checks the right to create it before it answers that the root exists. Audits list a
+    """Access to the znodes above a cluster's root.
+
+    HerdDB creates its root at each start, and ZooKeeper checks the right to create it before it answers that the root exists. Audits list a
     namespace's clusters to find the databases of orphaned ledgers.
     """
     nodes = Grant(roles.sql_nodes(key.name, roles.ANY), Rights.CREATE)

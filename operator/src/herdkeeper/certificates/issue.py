@@ -18,8 +18,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 CERTIFICATE_LIFE = timedelta(days=365)
 AUTHORITY_LIFE = timedelta(days=3650)
 BACKDATED = timedelta(days=365)
-"""A certificate is valid from so long before its creation: the operator's clock may be ahead, or others behind. An operator whose clock is
-ahead of the end of the API server's certificate, often a year's, does nothing.
+"""A certificate is valid from this long before it is made, since the operator's clock may be ahead, or another process's behind. A year is
+enough: an operator whose clock is further ahead mostly refuses the API server's certificate, and does nothing.
 """
 
 
@@ -50,7 +50,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Validity:
-    """Start and length of the validity."""
+    """When a certificate is made, and how long it is valid from then on."""
 
     now: datetime
     life: timedelta
@@ -77,7 +77,7 @@ def make_authority(name: str, key: str, validity: Validity) -> KeyPair:
 
 
 def issue(authority: KeyPair, subject: Subject, hosts: Sequence[str], key: str, validity: Validity) -> KeyPair:
-    """Returns a certificate for a server with these host names, and for a client; it does not outlive its authority.
+    """Returns a certificate for a server with these host names, and for a client. It does not outlive its authority.
 
     Raises ValueError for a damaged authority or key.
     """
@@ -104,7 +104,9 @@ def named_key(certificate: x509.Certificate) -> bytes | None:
 
 
 def _identifier_of(signer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    """OpenSSL and Java refuse one that differs from the signer's own, and not everybody makes that of SHA-1 (Go 1.25 does not)."""
+    """Returns the identifier of the signer's key, as its certificate has it: OpenSSL and Java refuse another one. It is not always a SHA-1
+    of the key (of Go 1.25 it is not).
+    """
     own = named_key(signer)
     if own is None:
         return x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())  # type: ignore[arg-type]  # of a curve

@@ -67,7 +67,9 @@ def bookkeeper_lines(folder: str) -> dict[str, object]:
 
 
 def bookie_lines(cluster: str) -> dict[str, object]:
-    """Further lines of a bookie: without these TLS is optional, and plain requests are served. `cluster` is what certificates may use."""
+    """Further lines of a bookie: without these TLS is optional, and requests in plain text are served. `cluster` is what certificates may
+    use. The image's entry point replaces the factory by its own, TlsRequiredFactory, which earlier images lack.
+    """
     return {
         "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory",
         "authorizedRoles": cluster,
