@@ -95,7 +95,7 @@ def _lacking(certificate: x509.Certificate, now: datetime) -> Iterator[str]:
     if x509.NameConstraints in extensions:
         yield "constrains names, which not all servers check alike: make one without name constraints"
     if not certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
-        yield "has no common name, which tells it from the next one: set one (cert-manager: commonName)"
+        yield "has no common name, by which it differs from the next one: set one (cert-manager: commonName)"
     if critical := [each.oid.dotted_string for each in certificate.extensions if each.critical and type(each.value) not in _CHECKED]:
         yield f"has critical extensions that not all servers check ({', '.join(critical)}): make one without them"
     if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - TAKE_OVER_TIME:

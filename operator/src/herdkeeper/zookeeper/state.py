@@ -170,8 +170,8 @@ class Ensemble:
     without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the stack must not be disrupted now, or None.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready. `security`
     is None without certificates; `given` are the authorities that are taken from the user's Secrets or, where one can't be, why, by the
-    operator's Secret that keeps it; `rolls` are the authorities that others follow. `plaintext_users` are who, besides members, can't do
-    without plain text, as phrases; they are only looked for while both are accepted.
+    operator's Secret that keeps it; `rolls` are the authorities that others follow. `plaintext_users` are phrases for what else than
+    members still needs plain text; they are read only while both are accepted.
     """
 
     cluster: ZooKeeperCluster
@@ -250,12 +250,12 @@ class Ensemble:
 
     @property
     def closes_to_plaintext(self) -> bool:
-        """Whether a member is closed already: there is no way back."""
+        """Whether a member is closed to plain text already: there is no way back."""
         return self.known_membership is not None and len(open_members(self.known_membership)) < len(self.known_membership.servers)
 
     @cached_property
     def plaintext_needed_by(self) -> tuple[str, ...]:
-        """Who can't do without plain text, as phrases: members and others. Only of an ensemble that accepts both."""
+        """What still needs plain text, as phrases: members and others. Only for an ensemble that accepts both."""
         lagging = (number for number, step in self._encryption_of_pods.items() if step.value < Encryption.USED.value)
         members = tuple(f"the pod {self.named.pod(number)}" for number in lagging)
         absent = tuple(f"the pod {self.named.pod(number)}" for number in self.pods if number not in self._encryption_of_pods)
@@ -263,12 +263,12 @@ class Ensemble:
 
     @property
     def open_pods(self) -> tuple[str, ...]:
-        """The pods of members that accept plain text, at least from those who pass for members."""
+        """The pods of members that accept plain text: from clients, or only at the ports between members."""
         return tuple(self.named.pod(number) for number, step in self._encryption_of_pods.items() if step.accepts_plaintext)
 
     @cached_property
     def initial_membership(self) -> Membership:
-        """What a member begins with whose volume knows nothing newer: the committed membership as last read, unless it is founded."""
+        """What a member with no newer one on its volume begins with: the committed membership as last read, unless it is being founded."""
         known = None if self.founding else self.known_membership
         if known is not None:
             return known
@@ -344,7 +344,7 @@ class Ensemble:
 
     @property
     def address(self) -> str:
-        """Where the members are asked: at the published address, or at that of all pods before there is one."""
+        """The address at which the operator asks the members: the published one or, before there is one, that of all pods."""
         return self._published or self.named.address(self._replicas or len(self.declared), self.client_port)
 
     @property
@@ -362,13 +362,13 @@ class Ensemble:
         return address_of(self._published, tuple(map(self.named.host, self.declared)), self.client_port)
 
     def is_foreign(self, claim: Claim) -> bool:
-        """Returns whether a claim lacks the operator's labels. The StatefulSet makes one if it finds none, and gives it no annotation. Of
-        any other one somebody removed the labels, and its annotations still count.
+        """Returns whether a claim lacks the operator's labels. The StatefulSet makes one if it finds none, without annotations. If somebody
+        removed the labels of another one, its annotations still count.
         """
         return not claim.is_made_for(self.cluster.KIND, self.cluster.metadata.name)
 
     def is_ready(self, number: int) -> bool:
-        """Returns whether a member's pod is Ready. A person may have added a member with any number."""
+        """Returns whether a member's pod is Ready. The number may be one beyond NUMBERS, of a member that a person added."""
         return self.objects.pod_ready(self.named.pod(number))
 
     def serves(self, number: int) -> bool:
