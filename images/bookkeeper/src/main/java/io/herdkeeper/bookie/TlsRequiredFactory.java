@@ -33,10 +33,10 @@ public final class TlsRequiredFactory extends BookieAuthZFactory {
 
     @Override
     public BookieAuthProvider newProvider(BookieConnectionPeer peer, GenericCallback<Void> completed) {
-        BookieAuthProvider certificates = super.newProvider(peer, completed);
-        AtomicBoolean told = new AtomicBoolean();
+        BookieAuthProvider checked = super.newProvider(peer, completed);
+        AtomicBoolean reported = new AtomicBoolean();
         Runnable end = () -> {
-            if (isRefused(peer, told)) {
+            if (reportOnce(peer, reported)) {
                 peer.disconnect();
             }
         };
@@ -44,29 +44,29 @@ public final class TlsRequiredFactory extends BookieAuthZFactory {
         return new BookieAuthProvider() {
             @Override
             public void onProtocolUpgrade() {
-                certificates.onProtocolUpgrade();
+                checked.onProtocolUpgrade();
             }
 
             @Override
             public void process(AuthToken message, GenericCallback<AuthToken> answer) {
-                certificates.process(message, answer);
+                checked.process(message, answer);
             }
 
             @Override
             public void close() {
                 deadline.cancel(false);
-                isRefused(peer, told);
-                certificates.close();
+                reportOnce(peer, reported);
+                checked.close();
             }
         };
     }
 
-    /** Tells of a connection without TLS, once. Whether it has TLS is known from its pipeline, also right after its end. */
-    private static boolean isRefused(BookieConnectionPeer peer, AtomicBoolean told) {
-        boolean refused = !peer.isSecure() && told.compareAndSet(false, true);
-        if (refused) {
+    /** Reports a connection without TLS, and returns whether it did. The pipeline tells, also right after the connection's end. */
+    private static boolean reportOnce(BookieConnectionPeer peer, AtomicBoolean reported) {
+        boolean first = !peer.isSecure() && reported.compareAndSet(false, true);
+        if (first) {
             REFUSALS.tell(peer.getRemoteAddr(), "a connection that does not ask for TLS");
         }
-        return refused;
+        return first;
     }
 }
