@@ -2,7 +2,7 @@
 
 The mark is as BookKeeper's auditor makes it, but no copy is missing. The program holds the lock of the ledger's replication, so that no
 replication worker looks at the ledger and takes the mark away; one does so if the program is killed. Once the mark is there, it prints
-`acknowledged`, like the writers. It ends with a line, or the end, of its standard input.
+`acknowledged`, for which SteeredProcess waits. It ends with a line, or the end, of its standard input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def mark_of(ledgers_root: str, ledger: int) -> str:
 @contextmanager
 def marked(zookeeper: KazooClient, ledgers_root: str, ledger: int) -> Iterator[None]:
     """The ledger has a mark within the block. Raises LedgerLockedError while a worker or a repair is at it."""
-    from herdkeeper_jobs.repair.lock import replication_lock
+    from herdkeeper_jobs.repair.lock import replication_lock  # in the jobs' image only
 
     mark = mark_of(ledgers_root, ledger)
     with replication_lock(zookeeper, ledgers_root, ledger, "a scenario"):

@@ -63,14 +63,14 @@ def shown(request: pytest.FixtureRequest, stack: Stack, enforced: None) -> OwnTa
     own.write_some_rows("before_the_checkpoint")
     kubectl.apply_all(declared(own))
     wait_until_succeeded(kubectl, "replicationaudit", NAME, say)  # before the leader moves, which may leave copies out
-    newest_drill(own, "Running", "Succeeded", "Failed")
+    wait_for_drill(own, "Running", "Succeeded", "Failed")
     # One drill is enough, and the next one must not be overdue. It has chosen before there is an archive: else it has a Checkpoint made.
     kubectl.want("scheduledcheckpoint", NAME, drill={"schedule": NEVER})
     kubectl.want("tablespace", NAME, log={"archive": {"destination": own.destination, "everySeconds": 5}})
     own.write_some_rows("after_the_checkpoint")
     own.switch_over()
     archived_after(kubectl, NAME, datetime.now(UTC), say)
-    drill = newest_drill(own, "Succeeded", "Failed")
+    drill = wait_for_drill(own, "Succeeded", "Failed")
     assert drill["outcome"] == "Succeeded", drill["message"]
     own.wait_until_ready()
     return own
@@ -88,7 +88,7 @@ def declared(own: OwnTablespace) -> list[Object]:
     ]
 
 
-def newest_drill(own: OwnTablespace, *outcomes: str) -> Object:
+def wait_for_drill(own: OwnTablespace, *outcomes: str) -> Object:
     """The newest drill of the schedule, once it has one of these outcomes."""
     kubectl = own.stack.kubectl
 
