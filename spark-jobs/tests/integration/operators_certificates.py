@@ -37,13 +37,15 @@ def herddb_cluster(name: str, bookkeeper: str) -> HerdDBCluster:
 
 
 def intermediate_authority(name: str) -> KeyPair:
-    """One that an authority above it has signed, as cert-manager issues it; nobody has the one above."""
+    """One that an authority above it has signed, as cert-manager issues it; nobody has the one above. What it signs is valid from a year
+    before it.
+    """
     now, above = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
     made = make_authority(name, fresh_key(), Validity(now, timedelta(days=30)))
     held = x509.load_pem_x509_certificate(made.certificate.encode())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "company root")])
     builder = x509.CertificateBuilder(
-        issuer, held.subject, held.public_key(), held.serial_number, held.not_valid_before_utc, held.not_valid_after_utc
+        issuer, held.subject, held.public_key(), held.serial_number, now - timedelta(minutes=1), held.not_valid_after_utc
     )
     for extension in held.extensions:
         builder = builder.add_extension(extension.value, extension.critical)
@@ -53,11 +55,12 @@ def intermediate_authority(name: str) -> KeyPair:
 
 def issued(*stacks: tuple[BookKeeperCluster, HerdDBCluster], given: Mapping[str, KeyPair] = OF_THE_OPERATOR) -> dict[str, dict[str, str]]:
     """The operator's Secrets of a new ensemble and of the clusters on it, by name. `given`: authorities by the Secret that keeps them."""
-    fresh = observe_security(ZOOKEEPER, Objects({}), {}, given).fresh_authorities
+    now = datetime.now(UTC)
+    fresh = observe_security(ZOOKEEPER, Objects({}), {}, given, now).fresh_authorities
     stored = {("Secret", name): secret_of({"name": name}, data) for name, data in fresh.items()}
     found = Objects(stored)
-    members = observe_security(ZOOKEEPER, found, kept_authorities(ZOOKEEPER, found), given).identities.changes
+    members = observe_security(ZOOKEEPER, found, kept_authorities(ZOOKEEPER, found), given, now).identities.changes
     authority = read_authority("zk", fresh[ZOOKEEPER.names.authority_secret])
     holders = [holder for log, database in stacks for holder in (*certificate_holders(log), certificate_holder(database))]
-    others = due_changes(holders, {}, authority, fresh_key, Validity(datetime.now(UTC), timedelta(days=1)))
+    others = due_changes(holders, {}, authority, fresh_key, Validity(now, timedelta(days=1)))
     return {change.holder.secret: dict(change.data) for change in (*members, *others)}
