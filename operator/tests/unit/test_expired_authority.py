@@ -341,6 +341,26 @@ def test_the_former_one_may_come_back_in_place_of_one_that_expires_amid_its_roll
     assert stack.rolled() is None
 
 
+def test_members_that_trust_the_one_that_comes_back_wait_for_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was the first of the two that they trust: they refuse nobody."""
+    first = intermediate("company 1", life=3 * MONTHS)
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", first))
+    stack.hold("company", intermediate("by mistake", key=fresh(), life=MONTHS))
+    stack.work()
+    stack.passes(MINUTES + 0.1)
+    stack.work()
+    assert "step 2 of 3" in stack.told().message
+    stack.disruption = "the BookKeeperCluster bk: it is not Ready (a bookie is not registered)"
+    stack.now += MONTHS
+    stack.hold("company", first)
+    pods = [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS]
+    stack.work()
+    stack.bring(BOOKIE)
+    assert stack.lets_in(stack.mounted[BOOKIE][IDENTITY]) == stack.serving()
+    assert [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS] == pods
+    assert wait_of(stack).message.endswith(f"is restarted once no other server of the stack is disrupted: {stack.disruption}")
+
+
 @pytest.mark.parametrize("ahead", [timedelta(days=250), timedelta(days=360), LONG_AFTER])
 def test_an_operator_whose_clock_is_ahead_cuts_nobody_off(monkeypatch: pytest.MonkeyPatch, ahead: timedelta) -> None:
     """By its clock certificates are due, or the authorities have expired. What it signs meanwhile counts by all other clocks."""

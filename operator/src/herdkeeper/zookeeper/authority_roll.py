@@ -138,11 +138,12 @@ def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
     if ensemble.security is None or clients is None or former is None or clients.now < expiry_of(former):
         return ()
     files = ensemble.security.read_at_start
-    # As Authority.trusted was in the second step, the former one first.
     distrusted = {roll.authority.trusted: roll.authority.distrusted or "" for roll in ensemble.rolls}
-    second_step = {path: f"{distrusted.get(text, '')}{text}" for path, text in files.items()}
+    former_first = {path: f"{distrusted.get(text, '')}{text}" for path, text in files.items()}  # Authority.trusted in the second step
+    former_last = {path: f"{text}{distrusted.get(text, '')}" for path, text in files.items()}  # the same where the first one came back
     pods = {number: ensemble.objects.get("Pod", ensemble.named.pod(number)) for number in ensemble.pods if ensemble.serves(number)}
-    return tuple(number for number, pod in pods.items() if pod and not (reads_at_start(pod, files) or reads_at_start(pod, second_step)))
+    known = (files, former_first, former_last)
+    return tuple(number for number, pod in pods.items() if pod and not any(reads_at_start(pod, each) for each in known))
 
 
 def _wait_again(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
