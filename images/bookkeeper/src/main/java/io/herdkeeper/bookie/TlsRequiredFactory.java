@@ -61,9 +61,12 @@ public final class TlsRequiredFactory extends BookieAuthZFactory {
         };
     }
 
-    /** Reports a connection without TLS, and returns whether it did. The pipeline tells, also right after the connection's end. */
+    /**
+     * Reports a connection without TLS, and returns whether it did. The pipeline tells, also right after the connection's end. One without an
+     * address was ended by BookKeeper, since the bookie does not serve yet, or any more (RejectRequestHandler).
+     */
     private static boolean reportOnce(BookieConnectionPeer peer, AtomicBoolean reported) {
-        boolean first = !peer.isSecure() && reported.compareAndSet(false, true);
+        boolean first = peer.getRemoteAddr() != null && !peer.isSecure() && reported.compareAndSet(false, true);
         if (first) {
             REFUSALS.tell(peer.getRemoteAddr(), "a connection that does not ask for TLS");
         }

@@ -56,6 +56,13 @@ class TlsRequiredFactoryTest {
         assertEquals(told + 1, told());
     }
 
+    @Test
+    void aConnectionThatABookieEndsBeforeItServesIsNotTold() {
+        long told = told();
+        accepted(new Peer(false, null), NEVER).close();
+        assertEquals(told, told(), "BookKeeper knows no address of it (RejectRequestHandler)");
+    }
+
     private static BookieAuthProvider accepted(Peer peer, Duration patience) {
         return new TlsRequiredFactory(patience).newProvider(peer, (code, nothing) -> {});
     }
@@ -68,9 +75,15 @@ class TlsRequiredFactoryTest {
     private static final class Peer implements BookieConnectionPeer {
         private final CountDownLatch ended = new CountDownLatch(1);
         private final boolean secure;
+        private final SocketAddress address;
 
         Peer(boolean secure) {
+            this(secure, new InetSocketAddress("127.0.0.1", 1));
+        }
+
+        Peer(boolean secure, SocketAddress address) {
             this.secure = secure;
+            this.address = address;
         }
 
         @Override
@@ -85,7 +98,7 @@ class TlsRequiredFactoryTest {
 
         @Override
         public SocketAddress getRemoteAddr() {
-            return new InetSocketAddress("127.0.0.1", 1);
+            return address;
         }
 
         @Override
