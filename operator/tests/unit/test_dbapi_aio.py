@@ -44,6 +44,18 @@ def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("herdkeeper-sql")]
 
 
+def noted_rollbacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The threads that will have rolled back."""
+    rollback, by = wire.Transaction.rollback, []
+
+    def noted(transaction: wire.Transaction) -> None:
+        by.append(threading.get_ident())
+        rollback(transaction)
+
+    monkeypatch.setattr(wire.Transaction, "rollback", noted)
+    return by
+
+
 def end_of_threads() -> None:
     """Waits until all connections have closed."""
     for thread in threads():
@@ -191,24 +203,38 @@ def test_a_call_that_is_cancelled_while_another_task_closes_the_connection_ends_
 
 def test_a_connection_that_nobody_closes_is_rolled_back_by_its_thread_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop must not wait for the server meanwhile."""
-    rollback, by = wire.Transaction.rollback, []
-
-    def noted(transaction: wire.Transaction) -> None:
-        by.append(threading.get_ident())
-        rollback(transaction)
 
     async def program(node: Node) -> threading.Thread:
         connection = await connect(node)
         await connection.cursor().execute("UPDATE t SET v=1")
         return await asyncio.wrap_future(connection._thread.submit(threading.current_thread))
 
-    monkeypatch.setattr(wire.Transaction, "rollback", noted)
+    by = noted_rollbacks(monkeypatch)
     with played(leads) as node:
         with pytest.warns(ResourceWarning, match="was not closed"):
             thread = asyncio.run(program(node))
         thread.join(120)
         assert by == [thread.ident]
         assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
+
+
+@pytest.mark.filterwarnings("ignore:.*was not closed:ResourceWarning")
+def test_what_its_last_call_left_does_not_keep_the_rollback_from_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop still has the call's answer."""
+
+    async def program(node: Node) -> threading.Thread:
+        connection = await connect(node)
+        cursor = connection.cursor()
+        await cursor.execute("UPDATE t SET v=1")
+        (thread,) = threads()
+        del connection, cursor
+        thread.join(60)
+        return thread
+
+    by = noted_rollbacks(monkeypatch)
+    with played(leads) as node:
+        thread = asyncio.run(program(node))
+        assert by == [thread.ident]
 
 
 def test_a_child_process_does_not_wait_for_the_thread_of_its_parent() -> None:

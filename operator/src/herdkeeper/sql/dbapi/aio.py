@@ -26,9 +26,6 @@ from herdkeeper.sql.frames import Value
 
 T = TypeVar("T")
 _of_thread = threading.local()
-"""Keeps a blocking connection as long as its thread. If nobody closes it, it is rolled back at the thread's end: the event loop must not
-wait for that.
-"""
 
 
 class _Blocking(Generic[T]):
@@ -43,6 +40,19 @@ class _Blocking(Generic[T]):
 
     def __set__(self, of: Any, value: T) -> None:
         setattr(of.blocking, self._name, value)
+
+
+class _UntilItsThreadEnds:
+    """Ends a connection that nobody closed in its thread, since the event loop must not wait for the rollback. The loop may still have a
+    reference then, such as the last call's answer.
+    """
+
+    def __init__(self, connection: blocking.Connection) -> None:
+        self._connection = connection
+
+    def __del__(self) -> None:
+        if not self._connection.closed:  # as in a child process
+            self._connection.close_soon()
 
 
 async def connect(host: str, user: str, password: str, database: str | None = None, **options: Unpack[Options]) -> Connection:
@@ -220,7 +230,8 @@ class Cursor:
 
 
 def _connect(host: str, user: str, password: str, database: str | None, **options: Unpack[Options]) -> blocking.Connection:
-    _of_thread.connection = connection = blocking.connect(host, user, password, database, **options)
+    connection = blocking.connect(host, user, password, database, **options)
+    _of_thread.end = _UntilItsThreadEnds(connection)
     return connection
 
 

@@ -123,9 +123,7 @@ class Connection:
         """Closes it, as a program that ends by an exception rarely does: the server would keep the transaction. Python's garbage collector
         comes here from any thread, also in the middle of another connection's request. So a silent server must not hold it up.
         """
-        if self._current is not None:
-            self._current.timeout_seconds = min(self._current.timeout_seconds, _LAST_PATIENCE.call_seconds)
-        self.close()
+        self.close_soon()
 
     def __enter__(self) -> Self:
         return self
@@ -220,6 +218,12 @@ class Connection:
         self._closed = True
         if self._current is not None:
             self._current.close()
+
+    def close_soon(self) -> None:
+        """Close, and wait for a silent server some seconds only."""
+        if self._current is not None:
+            self._current.timeout_seconds = min(self._current.timeout_seconds, _LAST_PATIENCE.call_seconds)
+        self.close()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
