@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
@@ -83,7 +83,7 @@ class Cursor:
                 self.connection.record_open(done.transaction_id)
         return self
 
-    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Self:
         """Run one change with many lists of values, in few messages. What the lists before a refused one have changed stays: it is
         committed with autocommit, otherwise `rollback` undoes it. Raises what `execute` raises, and NotSupportedError for a query or an
         ALTER.
