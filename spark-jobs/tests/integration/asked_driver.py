@@ -55,7 +55,7 @@ def strangers(port: int, secret: str) -> dict[str, str]:
         "somebody with the secret of another job": {**own, "spark.authenticate.secret": secrets.token_hex(32)},
         "somebody with the older handshake": {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)},
     }
-    jvm = launch_gateway().jvm
+    jvm = launch_gateway().jvm  # type: ignore[no-untyped-call]  # PySpark has no types for it
     return {who: ask(jvm, port, settings) for who, settings in asked.items()}
 
 

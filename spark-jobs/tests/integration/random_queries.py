@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 Value = int | float | str | None
 
 _TEXTS = ["", "a", "b", "ab", "B", "%", "a_b", "ä", "zz"]
-_VALUES: dict[str, list[int] | list[float] | list[str]] = {
+_VALUES: dict[str, Sequence[int | float | str]] = {
     "int": [-2, -1, 0, 1, 2, 3, 3, 5, 2**31 - 1, -(2**31)],
     "long": [-2, -1, 0, 1, 2, 3, 10**12, 2**63 - 1, -(2**63)],
     "double": [-1.5, -1.0, 0.0, 0.5, 1.0, 2.25],

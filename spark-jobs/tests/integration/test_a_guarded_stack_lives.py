@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from guarded_stack import DATABASE, LOG, ROLES, TABLE, ZOOKEEPER, Stack, everybody, guarded_ensemble, open_znodes, places
+from guarded_stack import DATABASE, LOG, ROLES, TABLE, Stack, everybody, guarded_ensemble, open_znodes, places
+from operators_certificates import ZOOKEEPER
 
 from herdkeeper.clients.bounded_http import Question, Trust, lines
 from herdkeeper.codecs.bookkeeper.layout import ledger_path

@@ -38,7 +38,7 @@ READ, DELETE = "/api/v1/ledger/read", "/api/v1/ledger/delete"
 MODE, COLLECT = "/api/v1/bookie/state/readonly", "/api/v1/bookie/gc"
 UNPROVEN, REFUSED, UNKNOWN = 401, 403, 404
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "delete", "LEDGER")
-HEADERS = (
+HEADERS: tuple[dict[str, str], ...] = (
     {},
     {"X-HTTP-Method-Override": "DELETE"},
     {"X-Original-URL": f"{DELETE}?ledger_id={KEPT}"},

@@ -70,9 +70,9 @@ def options(database: Database, tablespace: str, **more: str) -> dict[str, str]:
     return {"metadataServiceUri": uri, "herdRoot": database.herd_root, "tablespace": tablespace, **more}
 
 
-def started(session: SparkSession, read: dict[str, str], followed: Followed, progress: Path) -> StreamingQuery:
+def started(session: SparkSession, read: dict[str, str], sink: Followed | SlowSink, progress: Path) -> StreamingQuery:
     stream = session.readStream.format("bookkeeper").options(**read, pollSeconds="0.2", maxEntriesPerBatch="7").load()
-    return stream.writeStream.foreachBatch(followed.take).option("checkpointLocation", str(progress)).start()
+    return stream.writeStream.foreachBatch(sink.take).option("checkpointLocation", str(progress)).start()
 
 
 def wait_for(query: StreamingQuery, what: str, true: Callable[[], bool]) -> None:
@@ -184,7 +184,7 @@ def test_a_pin_outlives_its_age_while_a_batch_is_worked_on_or_repeated_and_no_qu
         connection.execute("CREATE TABLE t (k int primary key, note string)")
         for key in range(20):
             connection.execute("INSERT INTO t (k, note) VALUES (?, ?)", (key, f"row {key}"))
-        expected = [("CREATE_TABLE", "t"), *(("INSERT", (key, f"row {key}")) for key in range(20))]
+        expected: list[tuple[str, Any]] = [("CREATE_TABLE", "t"), *(("INSERT", (key, f"row {key}")) for key in range(20))]
 
         failing = SlowSink(failure="the sink is full")
         query = started(session, read, failing, tmp_path)
@@ -232,7 +232,8 @@ def test_a_stream_gives_each_change_once_over_ledgers_leaders_and_its_own_restar
     database: Database, session: SparkSession, tmp_path: Path
 ) -> None:
     with database.tablespace("streamed") as tablespace:
-        followed, expected = Followed(), [("CREATE_TABLE", "t")]
+        followed = Followed()
+        expected: list[tuple[str, Any]] = [("CREATE_TABLE", "t")]
         read = options(database, tablespace, pin="audit")
 
         def insert(target: Any, key: int) -> None:

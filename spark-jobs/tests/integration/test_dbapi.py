@@ -36,7 +36,7 @@ def connect(database: Database, tablespace: str, **options: Any) -> dbapi.Connec
     return dbapi.connect(str(database.address), CREDENTIALS.username, CREDENTIALS.password, tablespace, **options)
 
 
-class TestPublicSuite(dbapi20.DatabaseAPI20Test):
+class TestPublicSuite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # the suite has no types
     """dbapi-compliance: the published suite of PEP 249. Tests that it leaves to drivers are below."""
 
     driver = dbapi
@@ -59,8 +59,7 @@ class TestPublicSuite(dbapi20.DatabaseAPI20Test):
             self.executeDDL1(cursor)
             assert cursor.description is None
             cursor.execute("insert into dbapi20test_booze values ('Victoria Bitter')")
-            cursor.execute("select name from dbapi20test_booze")
-            ((name, kind, *rest),) = cursor.description
+            ((name, kind, *rest),) = cursor.execute("select name from dbapi20test_booze").description
             assert (name, rest) == ("name", [None] * 5)
             assert kind == dbapi.STRING
             self.executeDDL2(cursor)
@@ -403,7 +402,8 @@ def test_of_cancelled_statements_only_what_autocommit_had_sent_is_committed(data
         holder.rollback()
         wait_until("the cancelled connection's thread ends", lambda: "herdkeeper-sql_0" not in names_of_threads(), 20)
         ((value,),) = cursor.execute("SELECT v FROM awaited WHERE k = 1").fetchall()
-        return int(value)
+        assert isinstance(value, int)
+        return value
 
     def names_of_threads() -> list[str]:
         return [thread.name for thread in threading.enumerate()]
@@ -419,7 +419,12 @@ def test_of_cancelled_statements_only_what_autocommit_had_sent_is_committed(data
 
 
 def test_a_pool_of_sqlalchemy_without_an_engine_serves_threads_in_turn(database: Database, tablespace: str) -> None:
-    pool = QueuePool(lambda: connect(database, tablespace), pool_size=2, max_overflow=0, timeout=60)
+    pool = QueuePool(
+        lambda: connect(database, tablespace),  # type: ignore[arg-type]  # SQLAlchemy's type also has what PEP 249 leaves to drivers
+        pool_size=2,
+        max_overflow=0,
+        timeout=60,
+    )
 
     def add(number: int) -> None:
         with closing(pool.connect()) as connection:
@@ -431,6 +436,6 @@ def test_a_pool_of_sqlalchemy_without_an_engine_serves_threads_in_turn(database:
         connection.cursor().execute("CREATE TABLE pooled (k int PRIMARY KEY)")
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(40)))
-    with closing(pool.connect()) as connection:
-        assert connection.cursor().execute("SELECT k FROM pooled ORDER BY k").fetchall() == [(number,) for number in range(1, 40, 2)]
+    with closing(pool.connect()) as pooled:
+        assert pooled.cursor().execute("SELECT k FROM pooled ORDER BY k").fetchall() == [(number,) for number in range(1, 40, 2)]
     pool.dispose()

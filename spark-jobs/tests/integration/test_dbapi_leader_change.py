@@ -22,9 +22,10 @@ class Nodes:
 
     addresses: tuple[Address, Address]
 
-    def connect(self, tablespace: str = "moving", **options: float) -> dbapi.Connection:
+    def connect(self, tablespace: str = "moving", *, autocommit: bool = False) -> dbapi.Connection:
         hosts = ",".join(str(address) for address in self.addresses)
-        return dbapi.connect(hosts, CREDENTIALS.username, CREDENTIALS.password, tablespace, failover_timeout=_SECONDS, **options)
+        login = CREDENTIALS.username, CREDENTIALS.password, tablespace
+        return dbapi.connect(hosts, *login, failover_timeout=_SECONDS, autocommit=autocommit)
 
     def move(self, number: int) -> None:
         """Makes node `number` the leader."""

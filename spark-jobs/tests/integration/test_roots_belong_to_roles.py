@@ -4,6 +4,7 @@ znode. The clients create znodes as the servers do, open to everybody."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from guarded_stack import (
@@ -103,7 +104,7 @@ def test_audits_find_the_databases_of_their_own_ledgers_and_leave_out_those_of_o
         logs = read_tablespace_logs(catalog)
         with pytest.raises(MetadataForbiddenError):
             catalog.names_below(OTHER_DATABASE.names.herd_root)
-    assert logs.tablespaces == {UUID}
+    assert logs.tablespaces == frozenset({UUID})
     assert logs.nodes == {NODE_ID}
 
 
@@ -136,6 +137,6 @@ def test_a_restart_keeps_the_access_and_the_operator_deletes_all_of_it(stack: St
     assert everybody(stack, PLACES) == TABLE
 
     for root in (HERD, LEDGERS, OTHER_DATABASE.names.herd_root, OTHER_LOG.names.ledgers_root):
-        stack.act(f"{root} is deleted", lambda root=root: delete_znodes(stack.operator, root))
+        stack.act(f"{root} is deleted", partial(delete_znodes, stack.operator, root))
     with stack.session(OPERATOR.name) as client:
         assert client.get_children("/") == ["zookeeper"]

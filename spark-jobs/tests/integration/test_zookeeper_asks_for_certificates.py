@@ -6,9 +6,10 @@ import re
 import socket
 import ssl
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -139,7 +140,12 @@ def test_a_subjects_znode_is_closed_to_other_subjects(ensemble: Ensemble) -> Non
     with ensemble.session(owner) as client:
         client.create("/mine", b"x", acl=[ACL(Permissions.ALL, Id("x509", "OU=0:the-log,CN=owner"))])
     with ensemble.session(other) as client:
-        for forbidden in (lambda: client.get("/mine"), lambda: client.set("/mine", b"y"), lambda: client.create("/mine/child")):
+        attempts: list[Callable[[], Any]] = [
+            lambda: client.get("/mine"),
+            lambda: client.set("/mine", b"y"),
+            lambda: client.create("/mine/child"),
+        ]
+        for forbidden in attempts:
             with pytest.raises(NoAuthError):
                 forbidden()
     renewed = ensemble.client_of(ensemble.authority, "/CN=owner/OU=0:the-log")
