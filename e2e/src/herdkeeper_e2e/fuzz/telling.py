@@ -236,8 +236,17 @@ class Script(Conversation):
                 self.found(Kind.GIVEN_TWICE, f"{given} at {self.leader}")
 
     def _compare_copies(self, contents: Contents) -> None:
-        status, closed = self._order_leader("close-ledger")
-        if status != 200:
+        closed: Any = None
+
+        def is_closed() -> bool:
+            """A leader whose ledger others have closed notices it by this order, refuses it, and boots again."""
+            nonlocal closed
+            status, closed = self._order_leader("close-ledger")
+            return status == 200
+
+        try:
+            self.world.wait("its ledger is closed", is_closed)
+        except Stuck:
             self.found(Kind.NO_ANSWER, f"its ledger can't be closed: {closed}")
             return
         digests = {node: self._digest(node, (closed["closed"], closed["lastEntry"])) for node in self.world.others(self.leader)}
