@@ -768,8 +768,6 @@ def test_a_value_is_sent_beside_the_statement(node: Node, value: Any, sent: byte
         ("herddb.model.TableDoesNotExistException: no such table", dbapi.ProgrammingError),
         ("herddb.model.RecordTooBigException", dbapi.DataError),
         ('x.Y: JDBC parameter 1 has a bad type: For input string: "of a foreign key"', dbapi.ProgrammingError),
-        ("herddb.model.StatementExecutionException: transaction 7 not found on tablespace demo", dbapi.OperationalError),
-        ("herddb.model.StatementExecutionException: transaction 7 does not exist on tablespace demo", dbapi.OperationalError),
         ("java.lang.IllegalStateException: whatever", dbapi.DatabaseError),
     ],
 )
@@ -800,6 +798,26 @@ def test_a_transaction_that_the_server_ended_is_told_as_one_to_repeat(node: Node
         connection.rollback()
         cursor.execute("UPDATE t SET v=1")
     assert node.kinds()[-3:] == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("not found on tablespace demo", dbapi.OperationalError),
+        ("does not exist on tablespace demo", dbapi.OperationalError),
+        ("not found on tablespace demo-0", dbapi.DatabaseError),
+    ],
+)
+def test_a_transaction_has_ended_only_if_that_is_said_of_its_own_tablespace(node: Node, words: str, error: type[Exception]) -> None:
+    """HerdDB asks the node's tablespace, which has the node's name, where a query reads no table. To repeat that would never help."""
+    with connect(node) as connection:
+        cursor = connection.cursor()
+        cursor.execute("UPDATE t SET v=1")
+        node.script = lambda kind, body: error_answer(0, f"herddb.model.StatementExecutionException: transaction 7 {words}")
+        with pytest.raises(dbapi.DatabaseError) as refused:
+            cursor.execute("SELECT v FROM t LIMIT 0")
+        assert type(refused.value) is error
+        node.script = leads
 
 
 def test_what_is_closed_is_refused(node: Node) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -64,13 +65,11 @@ class NotSupportedError(DatabaseError):
     """HerdDB does not support it."""
 
 
-_NO_TRANSACTION = ("no such transaction", "not found on tablespace", "does not exist on tablespace")
-"""Three texts of the server for a transaction that it has ended."""
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
     (ProgrammingError, ("has a bad type",)),  # with the value, whose words don't count
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
     (DataError, ("RecordTooBigException", "too large for an int", "overflow")),
-    (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", *_NO_TRANSACTION)),
+    (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),
     (NotSupportedError, ("unsupported", "not supported", "not suppoer", "UnsupportedOperationException", "not impl")),
     (
         ProgrammingError,
@@ -94,6 +93,14 @@ _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
 def from_server(text: str) -> type[DatabaseError]:
     """Returns the exception for the text of an error answer."""
     return next((kind for kind, words in _BY_WORDS if any(word in text for word in words)), DatabaseError)
+
+
+def is_of_ended_transaction(error: BaseException, tablespace: str) -> bool:
+    """Returns whether the server has ended a transaction of this tablespace. It says the same of an open one where a query reads no table,
+    as with LIMIT 0: then it looks in the node's own tablespace.
+    """
+    words = rf"transaction \d+ (not found|does not exist) on tablespace {re.escape(tablespace)}(?![^\s,;:])"
+    return isinstance(error, sql.ServerError) and re.search(words, error.text) is not None
 
 
 def of(error: sql.SqlError) -> DatabaseError:
