@@ -6,16 +6,14 @@ Its webhook, which is a program of its own, does not run: the CRDs alone check w
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 
-from herdkeeper_e2e.cluster import REPOSITORY, run
-from herdkeeper_e2e.go_module import module_folder
+from herdkeeper_e2e.go_module import go_program, module_folder
 from herdkeeper_e2e.kubectl import Kubectl, Object
 
 API_VERSION = "cert-manager.io/v1"
@@ -62,10 +60,10 @@ def company() -> list[Object]:
 
 
 @contextmanager
-def controllers(environment: Mapping[str, str], log: Path, say: Callable[[str], None]) -> Iterator[None]:
+def controllers(environment: Mapping[str, str], log: Path) -> Iterator[None]:
     """cert-manager's controllers on the cluster of KUBECONFIG, which must have the CRDs. The program is built if missing, which takes
     some minutes. RuntimeError if it ends before the block does."""
-    program = run([str(REPOSITORY / "e2e/bootstrap/go-program.sh"), "cert-manager"], os.environ, say).strip()
+    program = str(go_program("cert-manager"))
     with log.open("wb") as output:
         process = subprocess.Popen([program, "-v=2"], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(environment))
     try:
@@ -82,7 +80,7 @@ def controllers(environment: Mapping[str, str], log: Path, say: Callable[[str], 
 
 
 @contextmanager
-def running(kubectl: Kubectl, log: Path, say: Callable[[str], None]) -> Iterator[None]:
+def running(kubectl: Kubectl, log: Path) -> Iterator[None]:
     """The same with its CRDs and the ClusterIssuer `company`. All of it goes with the block, and with the CRDs every Certificate."""
     home = kubectl.in_namespace(HOME)
     crds = ("-f", str(definitions()))
@@ -90,7 +88,7 @@ def running(kubectl: Kubectl, log: Path, say: Callable[[str], None]) -> Iterator
         kubectl.run("apply", "--server-side", *crds)
         kubectl.run("wait", "--for=condition=Established", *crds)
         home.apply(f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {HOME}\n")
-        with controllers(kubectl.environment, log, say):
+        with controllers(kubectl.environment, log):
             home.apply_all(company())
             yield
     finally:

@@ -62,7 +62,7 @@ TAKEN_UP = Limit(600, 5)
 def secure(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     log = tmp_path_factory.mktemp("cert-manager") / "log"
     say(f"cert-manager's log: {log}")
-    with cert_manager.running(kubectl, log, say), secure_stack(kubectl, ENSEMBLE, [*CERTIFICATES, STRANGER]) as stack:
+    with cert_manager.running(kubectl, log), secure_stack(kubectl, ENSEMBLE, [*CERTIFICATES, STRANGER]) as stack:
         yield stack
 
 

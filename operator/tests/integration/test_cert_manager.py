@@ -5,7 +5,6 @@ Only `make integration-cert-manager` runs this: it builds cert-manager's control
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -42,7 +41,7 @@ def knowing(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactor
     make_namespace(control_plane, HOME)
     dynamic = control_plane.dynamic_client()
     log = tmp_path_factory.mktemp("cert-manager") / "log"
-    with controllers({"KUBECONFIG": str(control_plane.kubeconfig)}, log, lambda line: print(line, file=sys.stderr)):
+    with controllers({"KUBECONFIG": str(control_plane.kubeconfig)}, log):
         for manifest in company():
             create(dynamic, HOME, manifest)
         yield dynamic

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable, Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from herdkeeper_e2e.control_plane import REPOSITORY, rendered
+from herdkeeper_e2e.go_module import go_program
 
 GOLDEN = REPOSITORY / "operator/tests/unit/golden"
 SOUND = 10
@@ -56,15 +55,9 @@ MADE_BY_THE_OPERATOR = SAME_FOR_ALL | {
 """By check and what it says, why it is so."""
 
 
-@cache
-def program() -> Path:
-    script = REPOSITORY / "e2e/bootstrap/go-program.sh"
-    return Path(subprocess.run([str(script), "kube-score"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
-
-
 def found(objects: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """What it finds in objects that are applied together, as check and summary."""
-    command = [str(program()), "score", "--output-format", "json", "-"]
+    command = [str(go_program("kube-score")), "score", "--output-format", "json", "-"]
     answer = subprocess.run(command, input=yaml.safe_dump_all(objects), capture_output=True, text=True, check=False)
     for scored in json.loads(answer.stdout) or ():  # null: no kind that it knows
         for check in scored["checks"]:

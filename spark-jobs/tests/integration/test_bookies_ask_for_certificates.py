@@ -156,6 +156,20 @@ def test_a_plain_text_client_reads_nothing_and_is_told_of(stack: Stack, monkeypa
             assert plain.recv(100) == b""
 
 
+def test_a_plain_connection_ends_by_itself_and_one_with_a_certificate_stays(stack: Stack) -> None:
+    """Of the same age: the one with a certificate is asked again after the end of the other."""
+    told = stack.refused_plain_text()
+    with (
+        BookieConnection(BOOKIE, stack.bookie, ANSWER_SECONDS) as encrypted_one,
+        socket.create_connection((stack.bookie.host, stack.bookie.port), ANSWER_SECONDS) as plain,
+    ):
+        assert next(encrypted_one.read_entries(stack.ledger, [0])).code is ReadCode.OK
+        with suppress(ConnectionResetError):  # closed, cleanly or not
+            assert plain.recv(1) == b""
+        assert next(encrypted_one.read_entries(stack.ledger, [0])).code is ReadCode.OK
+    wait_until("the bookie counts it once", lambda: stack.refused_plain_text() == told + 1, PATIENCE_SECONDS)
+
+
 def test_a_certificate_of_another_role_or_authority_opens_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     of_another_log = stack.holder(stack.authority.issue(HOSTS, "/CN=tester/OU=0:another-log"))
     monkeypatch.setenv(IDENTITY_VARIABLE, str(of_another_log.folder))

@@ -43,7 +43,7 @@ def roll_authorities(ensemble: Ensemble, *, settled: bool) -> tuple[Action, ...]
     on together, since members restart for each step.
     """
     # While one is past the first step, the other one begins nothing: the answer refuses it.
-    rolls = [replace(roll, change=None) if _past_first_step(ensemble) else roll for roll in ensemble.rolls]
+    rolls = [replace(roll, change=None) for roll in ensemble.rolls] if _past_first_step(ensemble) else ensemble.rolls
     behind = "the ensemble changes" if not settled else _behind(rolls)
     since = _since_when(rolls)
     # One that begins goes first, also if a Secret or pod is behind with the other one: the answer says that both begin.

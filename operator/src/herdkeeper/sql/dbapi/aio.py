@@ -26,6 +26,7 @@ from herdkeeper.sql.frames import Value
 
 T = TypeVar("T")
 _of_thread = threading.local()
+"""Keeps, per thread, what closes the connection of that thread at the thread's end."""
 
 
 class _Blocking(Generic[T]):
@@ -43,8 +44,9 @@ class _Blocking(Generic[T]):
 
 
 class _UntilItsThreadEnds:
-    """Ends a connection that nobody closed in its thread, since the event loop must not wait for the rollback. The loop may still have a
-    reference then, such as the last call's answer.
+    """Closes a connection at the end of its thread, if nobody has closed it: the event loop must not wait for the rollback.
+
+    It does not wait for the last reference to the connection to go, which the loop may still have, such as the last call's answer.
     """
 
     def __init__(self, connection: blocking.Connection) -> None:
