@@ -32,8 +32,9 @@ unit-reached: ## the unit tests that the change since main can reach
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check
 
-types: ## mypy, strict; also of what seldom runs: scenarios, benchmarks, integration tests of the Spark jobs
+types: ## mypy, strict; also of integration tests, scenarios and benchmarks
 	@$(run) mypy
+	@MYPYPATH=operator/tests/integration $(run) mypy operator/tests/integration/*.py
 	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract:spark-jobs/tests/integration $(run) mypy spark-jobs/bench/*.py spark-jobs/tests/integration/*.py
 	@MYPYPATH=e2e/tests:e2e/tests/attacks:e2e/tests/gitops:e2e/tests/monitoring:e2e/tests/registry:e2e/tests/schedules:e2e/tests/secure:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/attacks/*.py e2e/tests/fields/*.py e2e/tests/gitops/*.py e2e/tests/images/*.py e2e/tests/monitoring/*.py e2e/tests/registry/*.py e2e/tests/schedules/*.py e2e/tests/secure/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py e2e/tests/tutorials/*.py e2e/tests/upgrade/*.py
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from played_ensemble import PlayedEnsemble
 
+from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.kubernetes_writer import RefusedError
 
 
 @dataclass
-class PlayedBookies:
-    """A BookieAdmin. `silent` are ids of bookies that don't answer; `tokens` were shown; `written` is called after each change."""
+class PlayedBookies(BookieAdmin):
+    """`silent` are ids of bookies that don't answer; `tokens` were shown; `written` is called after each change."""
 
     ensemble: PlayedEnsemble
     silent: set[str] = field(default_factory=set)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.certificates.access import Access
-from herdkeeper.clients.zookeeper import NO_ACCESS, ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
+from herdkeeper.clients.zookeeper import NO_ACCESS, ChangedMeanwhileError, EnsembleError, EnsembleSessions, MembershipChange, Znode, Znodes
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.shared.names import ObjectKey
@@ -17,7 +17,7 @@ def _parent(path: str) -> str:
 
 
 @dataclass
-class PlayedEnsemble:
+class PlayedEnsemble(Znodes):
     """The Znodes of one ensemble, in memory. `silent` makes every call fail; `written` is called after each change with what it was.
 
     Znodes were changed last when `changed_by_path` says so, others at `changed_at`.
@@ -31,7 +31,7 @@ class PlayedEnsemble:
     written: Callable[[str], None] = lambda _: None
 
     def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
-        self._answer()
+        self._must_answer()
         return self.znodes.get(path)
 
     def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
@@ -39,17 +39,17 @@ class PlayedEnsemble:
         return None if found is None else Znode(*found, *self._change(path))
 
     def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
-        self._answer()
+        self._must_answer()
         if path not in self.znodes:
             return None
         return tuple(sorted(other.rpartition("/")[2] for other in self.znodes if other != "/" and _parent(other) == path))
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        self._answer()
+        self._must_answer()
         return tuple(self.znodes[path][0] if path in self.znodes else None for path in paths)
 
     def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        self._answer()
+        self._must_answer()
         return tuple(Znode(*self.znodes[path], *self._change(path)) if path in self.znodes else None for path in paths)
 
     def _change(self, path: str) -> tuple[float, int]:
@@ -58,7 +58,7 @@ class PlayedEnsemble:
         return changed_at, int(changed_at * 1000)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
-        self._answer()
+        self._must_answer()
         self.access.update(access)
         after = dict(self.znodes)
         for path, data in znodes:
@@ -78,14 +78,14 @@ class PlayedEnsemble:
         self.access[path] = access
 
     def ensure(self, path: str) -> None:
-        self._answer()
+        self._must_answer()
         parts = path.strip("/").split("/")
         for depth in range(1, len(parts) + 1):
             self.znodes.setdefault("/" + "/".join(parts[:depth]), (b"", 0))
         self.written(f"ensure {path}")
 
     def compare_and_set(self, path: str, data: bytes, version: int) -> None:
-        self._answer()
+        self._must_answer()
         if path not in self.znodes:
             raise EnsembleError(f"there is no {path}")
         if self.znodes[path][1] != version:
@@ -94,7 +94,7 @@ class PlayedEnsemble:
         self.written(f"set {path}")
 
     def delete(self, path: str) -> None:
-        self._answer()
+        self._must_answer()
         if self.children(path):
             raise EnsembleError(f"{path} is not empty")
         self.znodes.pop(path, None)
@@ -102,14 +102,14 @@ class PlayedEnsemble:
 
     def delete_tree(self, path: str) -> None:
         """Znode by znode, the deepest first: a process may die between any two of them."""
-        self._answer()
+        self._must_answer()
         for child in self.children(path) or ():
             self.delete_tree(f"{path}/{child}")
         if self.znodes.pop(path, None) is not None:
             self.written(f"delete {path}")
 
     def delete_together(self, paths: Sequence[str]) -> bool:
-        self._answer()
+        self._must_answer()
         after = dict(self.znodes)
         for path in paths:
             if path not in after:
@@ -123,7 +123,7 @@ class PlayedEnsemble:
 
     def reconfigure(self, change: MembershipChange) -> None:
         """What a leader does. A version is that of the transaction."""
-        self._answer()
+        self._must_answer()
         before = decode_membership(self.znodes[CONFIG_PATH][0])
         if before.version != change.version:
             raise ChangedMeanwhileError("the membership changed since it was read")
@@ -144,13 +144,13 @@ class PlayedEnsemble:
             self.znodes.setdefault("/" + "/".join(parts[:depth]), (b"", 0))
         self.znodes[path] = (data, self.znodes[path][1] + 1 if path in self.znodes else 0)
 
-    def _answer(self) -> None:
+    def _must_answer(self) -> None:
         if self.silent:
             raise EnsembleError("ZooKeeper does not answer")
 
 
 @dataclass
-class PlayedEnsembles:
+class PlayedEnsembles(EnsembleSessions):
     """The EnsembleSessions of one ensemble, which is found at `address` only. `password` is the one that may change its membership,
     `identity` the Secret whose certificate it asks for; None: it speaks plain text. It speaks that at the address `plain`, too."""
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from herdkeeper.clients.bounded_http import Trust
+from herdkeeper.clients.http import JsonReader
+from herdkeeper.herddb.execute.node_orders import NodeOrders
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ZooKeeperNames
 from herdkeeper.shared.unknown import NotListening, Unknown
 
 
 @dataclass
-class PlayedNodes:
-    """A clients.http.JsonReader. A URL without a document does not answer. `written` is called after each order that was done.
+class PlayedNodes(JsonReader, NodeOrders):
+    """A URL without a document does not answer. `written` is called after each order that was done.
 
     Documents and orders have `http` URLs, also those of nodes that speak TLS."""
 
@@ -61,7 +63,7 @@ class PlayedNodes:
         self.documents[url] = NotListening(f"{url} refused")
 
     def post(self, url: str, token: str, timeout_seconds: float, trust: Trust | None = None) -> Any | Unknown:
-        """A NodeOrders. Orders are done when the token is right, and remembered; one that tells whether its copies are
+        """Orders are done when the token is right, and remembered; one that tells whether its copies are
         barred takes that order."""
         url = _in_plain_text(url, trust)
         if token not in self.tokens:

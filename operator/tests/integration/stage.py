@@ -123,7 +123,7 @@ class Stage:
     def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str, clients: Clients | None = None) -> Result:
         """A reconcile at another time than the present: of a schedule, or of a HerdDBCluster (seconds since 1970)."""
         steps = replace(STEPS[kind], observe=lambda resource, reader: replace(STEPS[kind].observe(resource, reader), now=now))
-        if kind == HerdDBCluster.KIND:
+        if not isinstance(now, datetime.datetime):
             with patch.object(
                 leadership, "observe_leadership", lambda cluster, reader: replace(observe_leadership(cluster, reader), now=now)
             ):

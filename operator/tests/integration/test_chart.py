@@ -158,10 +158,12 @@ def test_with_watched_namespaces_the_operator_may_nothing_elsewhere(clean_access
 
 
 def test_the_operator_lists_namespaces_only_where_the_watched_ones_are_named(clean_access: ControlPlane, namespace: str) -> None:
-    listed = partial(may, clean_access, None, "list", "", "namespaces")
+    def listed(expected: bool) -> bool | Pending:
+        return may(clean_access, None, "list", "", "namespaces") is expected or Pending("not yet")
+
     for settings, expected in (((), False), ((f"watchNamespaces={{{namespace}}}",), True)):
         apply_rules(clean_access, rendered(*settings))
-        wait_for("the chart's rules", lambda expected=expected: listed() is expected or Pending("not yet"), Limit(60, 0.05))
+        wait_for("the chart's rules", partial(listed, expected), Limit(60, 0.05))
 
 
 def test_the_operator_reads_its_own_namespace_and_no_other(clean_access: ControlPlane, namespace: str) -> None:

@@ -50,10 +50,10 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
     *(("ZooKeeperCluster", {"replicas": replicas}, None) for replicas in (1, 3, 5, 7)),
     *(("ZooKeeperCluster", {"replicas": replicas}, "spec.replicas") for replicas in (2, 4, 6)),
     *(
-        ("ZooKeeperCluster", {"security": {"mode": mode}, "resources": {"memory": memory}}, refused and "spec.resources.memory")
+        ("ZooKeeperCluster", {"security": {"mode": mode}, "resources": {"memory": memory}}, refused)
         for mode, memory, refused in (
-            ("TLS", "255Mi", True),
-            ("Permissive", "255Mi", True),
+            ("TLS", "255Mi", "spec.resources.memory"),
+            ("Permissive", "255Mi", "spec.resources.memory"),
             ("TLS", "256Mi", None),
             ("Permissive", "256Mi", None),
             ("Insecure", "192Mi", None),

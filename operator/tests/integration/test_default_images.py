@@ -45,8 +45,8 @@ def set_stored_default(extensions: client.ApiextensionsV1Api, image: str | None)
 def stored_image(stage: Stage) -> str | None:
     """What the API server stores now of a resource that names no image."""
     body = {"apiVersion": "herdkeeper.io/v1alpha1", "kind": KIND, "metadata": {"name": "probe"}, "spec": {}}
-    found = stage.of(KIND).create(body=body, namespace=stage.namespace, dry_run="All").to_dict()
-    return found["spec"].get("image")
+    image: str | None = stage.of(KIND).create(body=body, namespace=stage.namespace, dry_run="All").to_dict()["spec"].get("image")
+    return image
 
 
 def wait_until_stored(stage: Stage, image: str | None) -> None:

@@ -67,13 +67,14 @@ def looks(fleet: Fleet) -> dict[str, float]:
 
 def wait_until_still(fleet: Fleet) -> None:
     """Until no look brings another one."""
-    last = [looks(fleet), time.monotonic()]
+    last, since = looks(fleet), time.monotonic()
 
     def still() -> Pending | None:
+        nonlocal last, since
         found = looks(fleet)
-        if found != last[0]:
-            last[:] = [found, time.monotonic()]
-        return None if time.monotonic() - last[1] > 2 * requeue.SOON else Pending(f"it still looks: {found}")
+        if found != last:
+            last, since = found, time.monotonic()
+        return None if time.monotonic() - since > 2 * requeue.SOON else Pending(f"it still looks: {found}")
 
     wait_for("that the operator looks at nothing any more", still, PATIENCE)
 

@@ -94,7 +94,7 @@ class Candidate:
     led: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.lease = Lease(self.cable, self.namespace, self.name, self._lost)  # type: ignore[arg-type]
+        self.lease = Lease(self.cable, self.namespace, self.name, self._lost)
 
     def compete(self) -> None:
         """Acquire in a thread."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, TABLESPACE, named, serving_database
-from stage import Stage
+from stage import Json, Stage
 
 from herdkeeper.plugin.api_server import Access, ApiServer
 from herdkeeper.plugin.cluster import ConflictError
@@ -55,8 +55,8 @@ def test_status_shows_what_is_there_and_ends_with_1_while_something_is_wrong(sta
     assert json.loads(text)["state"] == "wrong"
 
 
-def ready(stage: Stage) -> dict:
-    return next(entry for entry in stage.found(TABLESPACE, "flights")["status"]["conditions"] if entry["type"] == "Ready")
+def ready(stage: Stage) -> Json:
+    return dict(next(entry for entry in stage.found(TABLESPACE, "flights")["status"]["conditions"] if entry["type"] == "Ready"))
 
 
 def test_switchover_is_done_by_the_operator_and_waited_for(stage: Stage, plugin: Run) -> None:
@@ -192,7 +192,7 @@ def test_a_plan_of_what_the_rules_refuse_is_refused_with_their_message(
     ],
 )
 def test_a_plan_that_could_not_be_taken_back_is_not_shown(
-    stage: Stage, plugin: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], before: dict, changed: dict, field: str
+    stage: Stage, plugin: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], before: Json, changed: Json, field: str
 ) -> None:
     stage.declare("ZooKeeperCluster", "other", {**before})
     made = stage.found("ZooKeeperCluster", "other")

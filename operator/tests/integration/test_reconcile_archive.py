@@ -27,6 +27,7 @@ from herdkeeper.shared.time import text_of
 
 LOG = {"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}}
 CONDITION = "LogArchived"
+HELD = ArchivedRange((3, 0), 1_700_000_000_000, True, (7, 41), 1_700_000_090_000, (7, 42))
 
 
 @pytest.fixture
@@ -36,12 +37,9 @@ def stage(stage: Stage) -> Stage:
     return made
 
 
-def archives(stage: Stage, **progress: object) -> None:
+def archives(stage: Stage, *, destination: str = "archives", held: ArchivedRange = HELD, trouble: str = "") -> None:
     """The archiver has come so far."""
-    held = ArchivedRange((3, 0), 1_700_000_000_000, True, (7, 41), 1_700_000_090_000, (7, 42))
-    told = ArchiveProgress(
-        **{"destination": "archives", "held": held, "current_at_millis": int(time.time() * 1000), "lag_seconds": 60.2, **progress}
-    )  # type: ignore[arg-type]
+    told = ArchiveProgress(destination, held, current_at_millis=int(time.time() * 1000), lag_seconds=60.2, trouble=trouble)
     path = archive_progress_path(named(stage).herd_root, "a-uuid")
     stage.ensemble.put(path, encode_archive_progress(told))
     stage.ensemble.changed_by_path[path] = time.time()

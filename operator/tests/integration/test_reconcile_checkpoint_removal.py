@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
-from stage import Stage
+from stage import Json, Stage
 
 MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
-SPEC = {
+SPEC: Json = {
     "tablespaceRef": {"name": "flights"},
     "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}},
     "deletionPolicy": "Delete",

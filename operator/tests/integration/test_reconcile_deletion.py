@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from kubernetes.dynamic import DynamicClient
 from played_ensemble import PlayedEnsembles
-from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage
+from stage import CLAIM, ZOOKEEPER_ADDRESS, Json, Stage
 
 from herdkeeper.clients import kubernetes as reading
 from herdkeeper.clients.counters import READY
@@ -197,7 +197,7 @@ def test_a_resource_of_the_same_name_keeps_what_a_deleted_one_would_have_taken_a
         ("it was paused", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}, False),
     ],
 )
-def test_only_a_deletion_that_overtook_the_finalizer_is_made_up_for(stage: Stage, situation: str, change: dict, departs: bool) -> None:
+def test_only_a_deletion_that_overtook_the_finalizer_is_made_up_for(stage: Stage, situation: str, change: Json, departs: bool) -> None:
     stage.declare(ZOOKEEPER, "zk", {"replicas": 1, "deletionPolicy": "Delete"})
     stage.patch(ZOOKEEPER, "zk", change)
     assert has_data_to_delete(Key(ZOOKEEPER, stage.namespace, "zk"), stage.found(ZOOKEEPER, "zk")) is departs, situation

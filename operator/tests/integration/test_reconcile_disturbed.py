@@ -25,6 +25,7 @@ from test_reconcile_killed import (
     picture,
     without_random,
 )
+from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from herdkeeper.clients.kubernetes_writer import RefusedError
@@ -34,6 +35,8 @@ from herdkeeper_e2e.control_plane import ControlPlane
 Call = Callable[[], Any]
 EVERY_CALL = os.environ.get("EVERY_CALL") == "1"
 TURN = int(os.environ["TURN"])
+POOL = HTTPConnectionPool("kubernetes")
+"""Named by errors only: it never connects."""
 
 
 @dataclass
@@ -74,10 +77,10 @@ class Disturbance:
         match self.kind:
             case "its answer is lost":
                 forward()
-                raise ReadTimeoutError(None, what, "its answer is lost")  # type: ignore[arg-type] - of no pool
+                raise ReadTimeoutError(POOL, what, "its answer is lost")
             case "it is done later":
                 self.late.append(forward)
-                raise ReadTimeoutError(None, what, "it is done later")  # type: ignore[arg-type] - of no pool
+                raise ReadTimeoutError(POOL, what, "it is done later")
             case "an older answer":
                 return self.answers[what][-1] if what in self.answers else forward()
             case status:
@@ -116,7 +119,7 @@ KINDS: dict[str, Callable[[str], bool]] = {
 }
 
 
-class DisturbedApi(ApiClient):
+class DisturbedApi(ApiClient):  # type: ignore[misc]  # kubernetes has no types
     """A client whose calls go through the disturbance of the present run."""
 
     disturbance = Disturbance()
@@ -141,6 +144,7 @@ class DisturbedRun(Run):
     def __init__(self, dynamic: DynamicClient, operator: DynamicClient, disturbance: Disturbance) -> None:
         super().__init__(dynamic)
         self.stage.operator = operator
+        self._api: DisturbedApi = operator.client
         self.disturbance = disturbance
         self.ended: list[Json] = []
 
@@ -178,15 +182,14 @@ class DisturbedRun(Run):
         return self.stage.reconcile(kind, name) if now is None else self.stage.reconcile_at(now, kind, name)
 
     def _until(self, ended: Callable[[], bool], what: str) -> None:
-        api = self.stage.operator.client  # type: ignore[union-attr] - given at the start
-        api.disturbance = self.disturbance
+        self._api.disturbance = self.disturbance
         try:
             for _ in range(40):
                 with suppress(HTTPError, ApiException, RefusedError):
                     if ended():
                         return
         finally:
-            api.disturbance = Disturbance()
+            self._api.disturbance = Disturbance()
         raise AssertionError(f"it is not true after 40 reconciles that {what}")
 
     @property

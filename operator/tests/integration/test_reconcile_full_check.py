@@ -35,7 +35,7 @@ def ask(stage: Stage) -> None:
     stage.patch(TABLESPACE, "flights", {"metadata": {"annotations": ASKED}})
 
 
-def annotations(stage: Stage) -> dict[str, str]:
+def annotated(stage: Stage) -> dict[str, str]:
     return dict(stage.found(TABLESPACE, "flights")["metadata"].get("annotations") or {})
 
 
@@ -81,12 +81,12 @@ def test_it_is_begun_once_answered_and_its_stall_and_verdicts_are_shown(stage: S
     ask(stage)
     stage.reconcile(TABLESPACE, "flights")
     assert orders(stage) == [NODES[0]]
-    assert set(annotations(stage)) & set(ASKED) == set()
-    assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; see status.fullCheck for the result"
+    assert set(annotated(stage)) & set(ASKED) == set()
+    assert annotated(stage)[ANSWER] == f"done: {NODES[0]} checks all tables; see status.fullCheck for the result"
     leader_checks(stage, ended=False)
     assert stage.reconcile(TABLESPACE, "flights").requeue_after_seconds == 2.0
     assert "completedAt" not in checked(stage)
-    assert checked(stage)["lastRequest"] == annotations(stage)[ANSWER]
+    assert checked(stage)["lastRequest"] == annotated(stage)[ANSWER]
 
     leader_checks(stage, ended=True)
     follower_finds(stage, flights=True)
@@ -139,11 +139,11 @@ def test_it_is_refused_with_the_reason_and_nobody_is_ordered(stage: Stage) -> No
     stage.nodes.herddb_is_gone(named(stage), 1)
     ask(stage)
     stage.reconcile(TABLESPACE, "flights")
-    assert annotations(stage)[ANSWER].startswith(f"refused: {NODES[1]} can't be reached (")
-    assert set(annotations(stage)) & set(ASKED) == set()
+    assert annotated(stage)[ANSWER].startswith(f"refused: {NODES[1]} can't be reached (")
+    assert set(annotated(stage)) & set(ASKED) == set()
     stage.reconcile(TABLESPACE, "flights")
     assert {name for name, value in checked(stage).items() if value} == {"lastRequest", "schedule"}
-    assert checked(stage)["lastRequest"] == annotations(stage)[ANSWER]
+    assert checked(stage)["lastRequest"] == annotated(stage)[ANSWER]
     assert orders(stage) == []
 
 
@@ -152,18 +152,18 @@ def test_an_order_that_the_leader_refuses_is_tried_again(stage: Stage) -> None:
     stage.nodes.tokens.clear()
     ask(stage)
     assert stage.reconcile(TABLESPACE, "flights").outcome is Outcome.FAILED
-    assert ANSWER not in annotations(stage)
+    assert ANSWER not in annotated(stage)
     stage.nodes.tokens |= tokens
     stage.reconcile(TABLESPACE, "flights")
     assert orders(stage) == [NODES[0]]
-    assert annotations(stage)[ANSWER].startswith("done: ")
+    assert annotated(stage)[ANSWER].startswith("done: ")
 
 
 def test_a_process_that_ended_between_the_order_and_the_answer_begins_no_second_check(stage: Stage) -> None:
     ask(stage)
     leader_checks(stage, ended=True)
     stage.reconcile(TABLESPACE, "flights")
-    assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables since 2026-11-22T02:00:00.000Z"
+    assert annotated(stage)[ANSWER] == f"done: {NODES[0]} checks all tables since 2026-11-22T02:00:00.000Z"
     assert orders(stage) == []
 
 

@@ -322,9 +322,16 @@ def checkpoint_story(run: Run) -> None:
     stage.settle("Tablespace", "flights")
     stage.declare("Checkpoint", "first", CHECKPOINT)
     run.settle("Checkpoint", "first")
-    where = {"ledger_id": 7, "entry_id": 9, "restart_ledger_id": 7, "restart_entry_id": 9, "open_transactions": 0}
     manifest = f"{INSTANCE}/a-uuid/manifests/{7:020d}-{9:020d}.json"
-    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, "done", INSTANCE, "flights", "a-uuid", manifest=manifest, **where)
+    said = CheckpointSummary(
+        *("r", JobOutcome.SUCCEEDED, "done", INSTANCE, "flights", "a-uuid"),
+        ledger_id=7,
+        entry_id=9,
+        open_transactions=0,
+        restart_ledger_id=7,
+        restart_entry_id=9,
+        manifest=manifest,
+    )
     end_job(stage, stage.found("Job", "first-checkpoint"), said)
     run.settle("Checkpoint", "first")
     run.settle("Tablespace", "flights")
@@ -438,7 +445,8 @@ def picture(stage: Stage, made: dict[tuple[str, str], Json] | None = None) -> Js
     objects = {f"{kind} {name}": {**item, "status": None} for (kind, name), item in found.items() if kind != "Pod"}
     znodes = {path: data.decode("latin-1") for path, (data, _) in stage.ensemble.znodes.items()}
     text = json.dumps({"resources": resources, "made": objects, "znodes": znodes})
-    return masked(json.loads(without_random(text.replace(stage.namespace, "namespace"))))
+    shown: Json = masked(json.loads(without_random(text.replace(stage.namespace, "namespace"))))
+    return shown
 
 
 def without_random(text: str) -> str:

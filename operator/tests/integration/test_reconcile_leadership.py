@@ -11,7 +11,8 @@ from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, 
 from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.clients.liveness import NodeLiveness
-from herdkeeper.clients.zookeeper import EnsembleError
+from herdkeeper.clients.zookeeper import EnsembleError, Znode
+from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.codecs.herddb.users import decode_users
@@ -370,8 +371,9 @@ def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -
     clients = stage.clients()
     read = stage.ensemble.read_changed
 
-    def read_then_changed(path: str, _wake: object = None):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
-        found = read(path)
+    def read_then_changed(path: str, wake: Wake | None = None) -> Znode | None:
+        """HerdDB writes between the operator's read and its write."""
+        found = read(path, wake)
         if path == record_path(stage):
             stage.ensemble.put(path, encode_tablespace(RECORD))
         return found

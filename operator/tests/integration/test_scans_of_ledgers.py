@@ -85,7 +85,8 @@ class Pages:
 
     def __init__(self, zookeeper: Servers, at: int, happens: Callable[[], None], heals: Callable[[], None]) -> None:
         self.sessions, self.address = EnsembleSessions(), zookeeper.zookeeper
-        self.at, self.happens, self.heals, self.read, self.asked, self.failed = at, happens, heals, [], 0, 0
+        self.at, self.happens, self.heals, self.asked, self.failed = at, happens, heals, 0, 0
+        self.read: list[str] = []
 
     def znodes(self) -> Counted:
         return Counted(self.sessions.at(self.address), self)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from kubernetes import client
+from kubernetes import client, config
 from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
 
@@ -48,7 +48,7 @@ class Silent:
 def silent(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
     """The client of the operator's process, which knows all kinds, and whose server then only accepts connections."""
     monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
-    monkeypatch.setattr(main.config, "load_kube_config", lambda: client.Configuration.set_default(_administrator(control_plane)))
+    monkeypatch.setattr(config, "load_kube_config", lambda: client.Configuration.set_default(_administrator(control_plane)))
     dynamic = main.kubernetes_client()
     for api_version, kind in (*WORKLOADS, ("v1", "PersistentVolumeClaim"), ("herdkeeper.io/v1alpha1", "ZooKeeperCluster")):
         dynamic.resources.get(api_version=api_version, kind=kind)

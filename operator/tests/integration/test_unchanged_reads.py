@@ -15,6 +15,11 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper_e2e.control_plane import ControlPlane
 
 
+def of_the_last_finalizer(stage: Stage, _: ControlPlane) -> None:
+    stage.delete("Pod", "held")
+    stage.patch("Pod", "held", {"metadata": {"finalizers": None}})
+
+
 def of_another_client(stage: Stage, plane: ControlPlane) -> None:
     with plane.api_client() as api:
         client.CoreV1Api(api).patch_namespaced_pod("a", stage.namespace, {"metadata": {"labels": {"other": "yes"}}})
@@ -30,7 +35,7 @@ WRITES: dict[str, Callable[[Stage, ControlPlane], object]] = {
     "patch": lambda stage, _: stage.patch("Pod", "a", {"metadata": {"labels": {"some": "no"}}}),
     "status": lambda stage, _: stage.set_status("Pod", "a", {"phase": "Running"}),
     "deletion": lambda stage, _: stage.delete("Pod", "a"),
-    "last finalizer": lambda stage, _: [stage.delete("Pod", "held"), stage.patch("Pod", "held", {"metadata": {"finalizers": None}})],
+    "last finalizer": of_the_last_finalizer,
     "another client": of_another_client,
     "collection": of_a_whole_collection,
 }
