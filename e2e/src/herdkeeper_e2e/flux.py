@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,10 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.free_ports import free_port
-from herdkeeper_e2e.go_module import module_folder
+from herdkeeper_e2e.go_module import go_program, module_folder
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -23,7 +21,6 @@ FAILED = "HealthCheckFailed"
 """Flux's reason if a resource is Failed by kstatus, or not Current in time."""
 FAILED_RELEASE = ("InstallFailed", "UpgradeFailed")
 """Flux's reasons if Helm refuses a chart, or the release's objects are not Current in time."""
-_BOOTSTRAP = REPOSITORY / "e2e/bootstrap"
 _REQUEST = "reconcile.fluxcd.io/requestedAt"
 _OWN = "helmreleases,kustomizations,gitrepositories"
 
@@ -109,13 +106,13 @@ def handled(item: Object, request: str, done: Callable[[Object], bool | Pending]
 
 
 @contextmanager
-def running(kubectl: Kubectl, folder: Path, say: Callable[[str], None]) -> Iterator[Flux]:
+def running(kubectl: Kubectl, folder: Path) -> Iterator[Flux]:
     """Flux's controllers, for all namespaces of the cluster. In the end its resources go, which prunes what they applied, and its CRDs.
 
     Artifacts and logs lie in `folder`. The programs are built if missing, which takes a quarter of an hour.
     """
     flux = Flux(kubectl.in_namespace(NAMESPACE))
-    programs = {name: run([str(_BOOTSTRAP / "go-program.sh"), name], os.environ, say).strip() for name in CONTROLLERS}
+    programs = {name: str(go_program(name)) for name in CONTROLLERS}
     crds = [word for name in CONTROLLERS for word in ("-f", str(definitions(name)))]
     kubectl.run("apply", "--server-side", *crds)
     kubectl.run("wait", "--for=condition=Established", *crds)

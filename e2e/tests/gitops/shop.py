@@ -44,6 +44,6 @@ def opened(kind: type[AnyShop], namespace: str, folder: Path, pytestconfig: pyte
     kubectl = Kubectl(namespace, cluster.prepare(say))
     pytestconfig.stash[EXPLAINED_BY] = kubectl
     say(f"Flux's logs: {folder}")
-    with git_server.serving(folder / "shop") as repository, flux.running(kubectl, folder, say) as running:
+    with git_server.serving(folder / "shop") as repository, flux.running(kubectl, folder) as running:
         begin_anew(kubectl)
         yield kind(kubectl, repository, running)
