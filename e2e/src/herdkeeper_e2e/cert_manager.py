@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
@@ -84,13 +84,12 @@ def running(kubectl: Kubectl, log: Path) -> Iterator[None]:
     """The same with its CRDs and the ClusterIssuer `company`. All of it goes with the block, and with the CRDs every Certificate."""
     home = kubectl.in_namespace(HOME)
     crds = ("-f", str(definitions()))
-    try:
+    with ExitStack() as in_the_end:  # one goes even if the other does not
+        in_the_end.callback(kubectl.run, "delete", "--ignore-not-found", "namespace", HOME)
+        in_the_end.callback(kubectl.run, "delete", "--ignore-not-found", *crds)
         kubectl.run("apply", "--server-side", *crds)
         kubectl.run("wait", "--for=condition=Established", *crds)
         home.apply(f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {HOME}\n")
         with controllers(kubectl.environment, log):
             home.apply_all(company())
             yield
-    finally:
-        kubectl.run("delete", "--ignore-not-found", *crds)
-        kubectl.run("delete", "--ignore-not-found", "namespace", HOME)
