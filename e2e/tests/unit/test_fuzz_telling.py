@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import SqlError
 from herdkeeper_e2e.fuzz.judgement import Contents, Kind
 from herdkeeper_e2e.fuzz.telling import Script
 from herdkeeper_e2e.fuzz.world import Stuck, World
@@ -13,6 +15,25 @@ from herdkeeper_e2e.fuzz.world import Stuck, World
 FENCED = (409, {"error": "this node does not write tablespace s1: ask its leader"})
 CLOSED = (200, {"closed": 7, "lastEntry": 3})
 ASKED_AT_MOST = 5
+
+
+class Answering:
+    """A connection that gives the next of these answers for each query; None is a leader whose log has failed."""
+
+    address = "node-0"
+    closed = False
+
+    def __init__(self, rows: list[list[dict[str, Any]] | None]) -> None:
+        self.rows = rows
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        found = self.rows.pop(0) if len(self.rows) > 1 else self.rows[0]
+        if found is None:
+            raise SqlError("its log has failed")
+        return found
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class Leader:
@@ -23,12 +44,16 @@ class Leader:
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
+        self.rows: list[list[dict[str, Any]] | None] = []
 
     def record(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(leader="node-0")
 
     def runs(self, node: str) -> bool:
         return True
+
+    def connect(self, name: str) -> Connection:
+        return cast(Connection, Answering(self.rows))
 
     def others(self, node: str) -> tuple[str, ...]:
         return ()
@@ -58,3 +83,17 @@ def test_a_leader_that_never_writes_again_is_a_violation_with_its_words() -> Non
     (violation,) = judged(Leader(FENCED)).violations
     assert violation.kind is Kind.NO_ANSWER
     assert "ask its leader" in str(violation)
+
+
+def read_at(*rows: list[dict[str, Any]] | None) -> Contents | None:
+    leader = Leader()
+    leader.rows = list(rows)
+    return Script("s1", lambda _: None, world=cast(World, leader))._contents_at_leader()
+
+
+def test_rows_are_read_again_until_a_leader_whose_log_has_failed_leads_once_more() -> None:
+    assert read_at(None, None, None, []) == Contents.of({})
+
+
+def test_rows_that_no_leader_gives_are_told() -> None:
+    assert read_at(None) is None

@@ -212,11 +212,18 @@ class Script(Conversation):
         self._judge_next_key()
 
     def _contents_at_leader(self) -> Contents | None:
-        """Returns None if no leader answers. The last connection may be to a node that was killed or demoted after the last statement."""
-        contents = self.contents(self.connection())
-        if contents is None:
-            self.hang_up()
+        """Returns None if no leader answers in time. One that was killed or demoted, or whose ledger others have closed, needs a moment."""
+        contents: Contents | None = None
+
+        def are_read() -> bool:
+            nonlocal contents
             contents = self.contents(self.connection())
+            if contents is None:
+                self.hang_up()
+            return contents is not None
+
+        with suppress(Stuck):
+            self.world.wait("its rows are read", are_read)
         return contents
 
     def _can_lead(self, node: str) -> bool:
