@@ -31,7 +31,6 @@ _UNIQUE_IDS_FROM = 1 << 32
 unique ids, from here on."""
 _LAST_PATIENCE = Patience(deadline_seconds=5.0, call_seconds=5.0)
 """For `close` while it ends a lost transaction, and for any connection that the garbage collector ends."""
-MADE_ELSEWHERE = "another process made this connection"
 _ENDS_NOW = "is being ended by another statement"
 """In the answer of a SQL node of herdkeeper about a transaction whose COMMIT or ROLLBACK it executes."""
 
@@ -242,7 +241,7 @@ class Connection:
         if self._closed:
             raise errors.InterfaceError("the connection is closed")
         if self._process != os.getpid():
-            raise errors.InterfaceError(f"{MADE_ELSEWHERE}: connect anew after a fork")
+            raise errors.MadeElsewhere("another process made this connection: connect anew after a fork")
 
     def transaction(self) -> Transaction | None:
         """Returns the transaction for a change, begun if necessary; None with autocommit. Within `alone`.

@@ -22,6 +22,10 @@ class InterfaceError(Error):
     """Invalid use of a connection or cursor: closed, or by two threads at once."""
 
 
+class MadeElsewhere(InterfaceError):
+    """Another process made the connection, and this one is its child."""
+
+
 class DatabaseError(Error):
     """An error of the server without a more special type. The statement was not applied, with one exception: of an INSERT of several rows,
     or a change with a query in WHERE, the rows before the refused one were.

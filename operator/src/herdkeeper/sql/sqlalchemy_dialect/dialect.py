@@ -21,7 +21,7 @@ from sqlalchemy.engine.interfaces import (
 from sqlalchemy.engine.url import URL
 
 from herdkeeper.sql import dbapi
-from herdkeeper.sql.dbapi.connection import MADE_ELSEWHERE
+from herdkeeper.sql.dbapi.errors import MadeElsewhere
 from herdkeeper.sql.sqlalchemy_dialect import compilers
 from herdkeeper.sql.sqlalchemy_dialect.types import Day, Moment, TypeCompiler, of_column
 
@@ -92,7 +92,7 @@ class HerdDBDialect(default.DefaultDialect):
         """Whether a forked child process has it from its parent. Otherwise the connection finds the next leader itself, after `rollback`
         if a transaction was lost.
         """
-        return isinstance(e, dbapi.InterfaceError) and MADE_ELSEWHERE in str(e)
+        return isinstance(e, MadeElsewhere)
 
     def do_commit(self, dbapi_connection: Any) -> None:
         """SQLAlchemy calls no rollback after a COMMIT that failed. The next user of the connection must not meet that failure."""
