@@ -790,9 +790,9 @@ def test_a_transaction_that_the_server_ended_is_told_as_one_to_repeat(node: Node
         cursor = connection.cursor()
         cursor.execute("UPDATE t SET v=1")
         node.script = ended
-        for act in (lambda: cursor.execute("UPDATE t SET v=2"), connection.commit, connection.commit):
+        for statement in ("UPDATE t SET v=2", "ALTER TABLE t ADD COLUMN w int", None, None):
             with pytest.raises(dbapi.DatabaseError) as told_once:
-                act()
+                connection.commit() if statement is None else cursor.execute(statement)
             assert type(told_once.value) is dbapi.OperationalError
         node.script = leads
         connection.rollback()

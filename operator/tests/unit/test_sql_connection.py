@@ -26,6 +26,7 @@ from herdkeeper.sql.errors import (
     OutcomeUnknown,
     ServerError,
     SqlError,
+    TransactionEnded,
 )
 from herdkeeper.sql.frames import MessageType, Value
 
@@ -224,6 +225,8 @@ def test_a_reader_that_stops_early_closes_the_scanner() -> None:
         (0, 'x.Y: bad type: For input string: "herddb.model.DuplicatePrimaryKeyException: key 1"', ServerError),
         (0, 'x.Y: bad type: For input string: "herddb.model.NotLeaderException: x"', ServerError),
         (0, "java.lang.RuntimeException\nCaused by: herddb.model.NotLeaderException: x", NotLeader),
+        (0, "x.CompletionException: x.Y: transaction 7 not found on tablespace herd\n\tat x", TransactionEnded),
+        (0, "x.Y: no table transaction 7 not found on tablespace herd", ServerError),
     ],
 )
 def test_an_error_answer_has_the_type_that_says_what_to_do(flags: int, text: str, error: type[ServerError]) -> None:

@@ -256,7 +256,14 @@ def test_a_transaction_ends_though_rows_of_its_queries_were_not_fetched(database
 
 
 @pytest.mark.parametrize(
-    "statement", ["SELECT k FROM ended", "INSERT INTO ended VALUES(1)", "CREATE TABLE ended_too (k int PRIMARY KEY)", None]
+    "statement",
+    [
+        "SELECT k FROM ended",
+        "INSERT INTO ended VALUES(1)",
+        "CREATE TABLE ended_too (k int PRIMARY KEY)",
+        "ALTER TABLE ended ADD COLUMN v int",
+        None,
+    ],
 )
 def test_a_transaction_that_the_server_has_ended_is_told_as_one_to_repeat(
     database: Database, tablespace: str, statement: str | None

@@ -37,6 +37,7 @@ from herdkeeper.sql.errors import (
     OutcomeUnknown,
     ServerError,
     SqlError,
+    TransactionEnded,
 )
 from herdkeeper.sql.frames import (
     Chunk,
@@ -65,6 +66,12 @@ middle of a log write leaves a lock of the log held forever: 1000 lists on two c
 _SIGNS_OF_AN_UNFINISHED_WRITE = ("LogNotAvailableException", "org.apache.bookkeeper.client", "BookkeeperCommitLog", "already closed")
 _THROWN = re.compile(r"^(?:Caused by: )?((?:[\w.$]+: )*[\w.$]+)", re.MULTILINE)
 """The names of Java's exceptions, where a text begins with them. Elsewhere it may quote a value."""
+_NO_TRANSACTION = re.compile(
+    r"^(?:Caused by: )?(?:[\w.$]+: )+transaction \d+ (?:not found|does not exist) on tablespace (.+)$", re.MULTILINE
+)
+"""HerdDB looks for the transaction before it logs anything, also for an ALTER TABLE. It says the same of an open one where a query reads no
+table, as with LIMIT 0: then it looks in the node's own tablespace.
+"""
 _DUPLICATES = {"herddb.model.DuplicatePrimaryKeyException", "herddb.model.UniqueIndexContraintViolationException"}
 
 
@@ -279,7 +286,7 @@ class Connection:
             self._end_queries(statement.transaction_id)
         try:
             reader = self._call(MessageType.EXECUTE_STATEMENT, body, MessageType.EXECUTE_STATEMENT_RESULT, _effect(statement))
-        except NotLeader:
+        except (NotLeader, TransactionEnded):
             raise
         except ServerError as error:
             if statement.transaction_id and alters(statement.sql):
@@ -407,7 +414,7 @@ class Connection:
         reader = JavaDataReader(message.body)
         if message.type == MessageType.ERROR:
             with self._decoding(kind, effect):
-                raise _server_error(reader, effect)
+                raise _server_error(reader, effect, self._tablespace)
         return reader
 
     @contextmanager
@@ -457,7 +464,8 @@ class Connection:
 
 class Transaction:
     """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's methods
-    raise, but `OutcomeUnknown` only from `commit` and ALTER TABLE, which commits, also if it is refused: nothing is durable before.
+    raise, but `OutcomeUnknown` only from `commit` and ALTER TABLE, which commits, also if it is refused: nothing is durable before. Once
+    the server has ended it, each raises `TransactionEnded`.
 
     With `keeps_read_locks`, rows that it has read stay locked until its end.
     """
@@ -536,7 +544,7 @@ def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> Sql
             assert_never(effect)
 
 
-def _server_error(reader: JavaDataReader, effect: Effect) -> SqlError:
+def _server_error(reader: JavaDataReader, effect: Effect, tablespace: str) -> SqlError:
     """Returns an error answer (u8 flags, text) as the type for the caller.
 
     Batches answer without flags and with the Java exception wrapped, so names of exceptions count, too.
@@ -550,4 +558,6 @@ def _server_error(reader: JavaDataReader, effect: Effect) -> SqlError:
         return DuplicateKey(text)
     if flags & ErrorFlag.NOT_LEADER or "herddb.model.NotLeaderException" in thrown:
         return NotLeader(text)
+    if tablespace in _NO_TRANSACTION.findall(text):
+        return TransactionEnded(text)
     return ServerError(text)

@@ -46,6 +46,10 @@ class NotLeader(ServerError):
     """The node does not lead the tablespace: look the leader up again."""
 
 
+class TransactionEnded(ServerError):
+    """The leader has no such open transaction: nothing was applied, not even by an ALTER TABLE or a COMMIT."""
+
+
 class DuplicateKey(ServerError):
     """A row with this primary key (or unique index key) exists."""
 

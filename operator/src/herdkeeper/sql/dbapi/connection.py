@@ -290,7 +290,6 @@ class Connection:
             unknown = isinstance(error, sql.OutcomeUnknown) or (may_commit and not isinstance(error, sql.SqlError))  # an interrupt
             if unknown or isinstance(error, (sql.NotLeader, sql.ConnectionLost)):
                 self._transaction = self._lose(transaction, error, may_be_durable=unknown)
-            self._require_not_ended(error)
             raise
 
     def record_open(self, transaction_id: int) -> None:
@@ -325,13 +324,8 @@ class Connection:
                 self._end(transaction)
             else:
                 self._lost_at_commit = self._lose(transaction, error, may_be_durable=True)
-            self._require_not_ended(error)
             raise
         self._lost_at_commit = None
-
-    def _require_not_ended(self, error: BaseException) -> None:
-        if errors.is_of_ended_transaction(error, self._settings.tablespace):
-            raise errors.OperationalError(str(error)) from error
 
     def _end(self, transaction: Transaction) -> None:
         """Roll back. Without a COMMIT nothing of it becomes visible, whatever the answer is, but its locks may stay."""

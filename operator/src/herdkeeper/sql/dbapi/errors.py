@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -99,14 +98,6 @@ def from_server(text: str) -> type[DatabaseError]:
     return next((kind for kind, words in _BY_WORDS if any(word in text for word in words)), DatabaseError)
 
 
-def is_of_ended_transaction(error: BaseException, tablespace: str) -> bool:
-    """Returns whether the server has ended a transaction of this tablespace. It says the same of an open one where a query reads no table,
-    as with LIMIT 0: then it looks in the node's own tablespace.
-    """
-    words = rf"transaction \d+ (not found|does not exist) on tablespace {re.escape(tablespace)}(?![^\s,;:])"
-    return isinstance(error, sql.ServerError) and re.search(words, error.text) is not None
-
-
 def of(error: sql.SqlError) -> DatabaseError:
     """Returns an error of the client as PEP 249's exception, with the same message."""
     match error:
@@ -114,7 +105,7 @@ def of(error: sql.SqlError) -> DatabaseError:
             return OutcomeUnknown(str(error))
         case sql.DuplicateKey():
             return IntegrityError(str(error))
-        case sql.NotLeader() | sql.ConnectionLost() | sql.LeaderNotFound() | sql.AuthenticationFailed():
+        case sql.NotLeader() | sql.TransactionEnded() | sql.ConnectionLost() | sql.LeaderNotFound() | sql.AuthenticationFailed():
             return OperationalError(str(error))
         case sql.ServerError():
             return from_server(error.text)(str(error))
