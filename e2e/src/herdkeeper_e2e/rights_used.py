@@ -59,9 +59,9 @@ class Comparison:
     forbidden: tuple[Right, ...]
 
 
-def granted(objects: Sequence[Mapping[str, Any]], user: str = OPERATOR_USER) -> frozenset[Right]:
-    """The rights that bindings among these objects give a ServiceAccount, `system:serviceaccount:NAMESPACE:NAME`."""
-    account = user.split(":")[2:]
+def granted(objects: Sequence[Mapping[str, Any]]) -> frozenset[Right]:
+    """The rights that bindings among these objects give the operator's ServiceAccount."""
+    account = OPERATOR_USER.split(":")[2:]
     rules = {role_key(each["kind"], each["metadata"]): each["rules"] for each in objects if each["kind"] in ("Role", "ClusterRole")}
     found: set[Right] = set()
     for binding in (each for each in objects if each["kind"] in ("RoleBinding", "ClusterRoleBinding")):

@@ -225,7 +225,6 @@ class _Script:
 
     def __init__(self, chance: Random, habit: frozenset[Refusal]) -> None:
         self._chance = chance
-        self._habit = habit
         self._tag = 0
         self._writes: list[Callable[[int], Sql]] = [self._insert, self._insert, self._append, self._automatic, self._update, self._delete]
         if Refusal.CONSTRAINT in habit:

@@ -125,7 +125,7 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
     return _chain(paths[_position(starts, since) : behind], folder, identity)
 
 
-def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | None = None) -> Iterator[SegmentManifest]:
+def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | None) -> Iterator[SegmentManifest]:
     """Yields the segments from an LSN on. Each is only checked when consumed, so later damage does not matter. Some manifests are read
     ahead, since stores answer in parallel. Raises as `segments`."""
     paths = _paths(folder)

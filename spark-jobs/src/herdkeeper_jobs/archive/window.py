@@ -52,7 +52,7 @@ def recovery_window(whole: WholeLog, folder: StoredPath, missed: Lsn | Time | No
     return None if found is None else _window_of(found, lambda: _readable(folder), missed)
 
 
-def windows_of_files(whole: WholeLog, folder: StoredPath, missed: Lsn | Time | None = None) -> tuple[Window, ...]:
+def windows_of_files(whole: WholeLog, folder: StoredPath, missed: Lsn | Time | None) -> tuple[Window, ...]:
     """Returns the windows of an archive that may lack segments, in log order: one per gapless part with a base or the log's beginning.
     `missed`: as in `recovery_window`.
 

@@ -145,7 +145,7 @@ def cut_pieces(
     return tuple(PartitionSpec(tuple(group), dict(addresses), settings) for group in groups)
 
 
-def ledger_pieces(metadata: LedgerMetadata, last_entry_id: int, first_entry_id: int = 0) -> tuple[LedgerPiece, ...]:
+def ledger_pieces(metadata: LedgerMetadata, last_entry_id: int, first_entry_id: int) -> tuple[LedgerPiece, ...]:
     """Returns one piece per segment with entries from `first_entry_id` to `last_entry_id` (-1: none)."""
     return tuple(
         LedgerPiece(

@@ -152,7 +152,7 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         raise _no_origin(str(error), reasons, lambda: recovery_window(log, search.folder, search.at)) from error
 
 
-def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin | None:
+def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget) -> Origin | None:
     """The whole log from bookies; None if they lack a part. Raises CheckpointRetryable as `WholeLog.live_up_to`."""
     return _live_origin(log, read_to, _Shares(3 * spark.sparkContext.defaultParallelism, budget))
 
@@ -192,7 +192,7 @@ def _origin(log: WholeLog, parts: LogParts, shares: _Shares, rows: BaseRows | No
     return Origin(archived, live, parts.entries, rows)
 
 
-def origin_from(spark: SparkSession, log: WholeLog, rows: BaseRows, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin:
+def origin_from(spark: SparkSession, log: WholeLog, rows: BaseRows, read_to: Lsn, budget: ReadBudget) -> Origin:
     """Returns what to read behind these rows. Raises CheckpointRefused if the log behind them is gone, and CheckpointRetryable as
     `WholeLog.parts_up_to`."""
     shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
