@@ -24,6 +24,7 @@ from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper_e2e.free_ports import free_port
+from herdkeeper_e2e.monitoring.served import what_to_add
 from herdkeeper_e2e.server_processes import AUTORECOVERY, GUARDED_HTTP, LEDGERS_ROOT, TOKEN, Servers, servers
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
@@ -256,6 +257,12 @@ def test_probes_scrapers_and_the_state_are_served(stage: Stage) -> None:
     for port in (stage.bookie, stage.autorecovery):
         assert ask(port, "GET", "/heartbeat").status == 200
         assert ask(port, "GET", "/metrics").status == 200
+
+
+def test_each_metric_that_is_served_is_listed(stage: Stage) -> None:
+    wait_until("the auditor's metrics", lambda: "auditor_" in ask(stage.autorecovery, "GET", "/metrics").body, PATIENCE_SECONDS)
+    for port, server in ((stage.bookie, "bookie"), (stage.autorecovery, "autorecovery")):
+        assert what_to_add(server, ask(port, "GET", "/metrics").body) == ""
 
 
 def read_only(port: int) -> bool:

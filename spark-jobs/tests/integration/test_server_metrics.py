@@ -1,4 +1,4 @@
-"""The servers' metrics in docs/metrics.md, compared with those of real servers."""
+"""The servers' metrics in docs/metrics.md and docs/metrics-of-servers.md, compared with those of real servers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.monitoring.metric import Metric
 from herdkeeper_e2e.monitoring.own_metrics import node_metrics
+from herdkeeper_e2e.monitoring.served import series_of, what_to_add
 from herdkeeper_e2e.monitoring.server_metrics import SERVERS
 from herdkeeper_e2e.server_processes import CREDENTIALS, GUARDED_HTTP, servers
 
@@ -79,25 +80,9 @@ def pages() -> Iterator[Pages]:
         }
 
 
-_SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? \S+( \d+)?")
-_ENDINGS = {"summary": ("_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}
-
-
-def served(page: str) -> dict[str, tuple[str, frozenset[str]]]:
-    """Series by name: their metric's type, and their labels. Counters keep their names, since BookKeeper's endings vary."""
-    types: dict[str, str] = {}
-    for name, kind in re.findall(r"^# TYPE (\S+) (\w+)$", page, re.MULTILINE):
-        types |= {name + ending: kind for ending in ("", *_ENDINGS.get(kind, ()))}
-    found: dict[str, tuple[str, frozenset[str]]] = {}
-    for sample in filter(None, map(_SAMPLE.fullmatch, page.splitlines())):
-        name, labels = sample["name"], frozenset(re.findall(r'(\w+)="', sample["labels"] or ""))
-        found[name] = (types.get(name, "untyped"), found.get(name, ("", frozenset()))[1] | labels)
-    return found
-
-
 def missing(metrics: tuple[Metric, ...], page: str) -> list[Any]:
     """Metrics that are not served as documented."""
-    there = served(page)
+    there = series_of(page)
     wrong = []
     for metric in metrics:
         extra = {"summary": {"quantile"}, "histogram": {"le"}}.get(metric.type, set())
@@ -113,7 +98,12 @@ def test_a_server_serves_its_documented_metrics(server: Any, pages: Pages) -> No
     assert missing(server.metrics, pages[server.component]) == []
 
 
+@pytest.mark.parametrize("server", ["zookeeper", "bookie", "herddb"])
+def test_each_metric_that_a_server_serves_is_listed(server: str, pages: Pages) -> None:
+    assert what_to_add(server, pages[server]) == ""
+
+
 def test_a_sql_node_serves_its_own_metrics_and_no_others(pages: Pages) -> None:
     assert missing(node_metrics(), pages["herddb"]) == []
-    ours = {name for name in served(pages["herddb"]) if name.startswith("herdkeeper_")}
+    ours = {name for name in series_of(pages["herddb"]) if name.startswith("herdkeeper_")}
     assert ours == {series for metric in node_metrics() for series in metric.series}

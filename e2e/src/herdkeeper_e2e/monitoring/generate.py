@@ -1,4 +1,4 @@
-"""Generates docs/metrics.md and the chart's dashboards."""
+"""Generates docs/metrics.md, docs/metrics-of-servers.md and the chart's dashboards."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from herdkeeper.commands.generated import write_or_compare
 from herdkeeper_e2e.monitoring.dashboard import as_json
 from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
 from herdkeeper_e2e.monitoring.reference_page import page
+from herdkeeper_e2e.monitoring.served_page import page as page_of_servers
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 CHART_DASHBOARDS = REPOSITORY / "charts" / "herdkeeper" / "files" / "dashboards"
 
 
 def main(check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a file is stale.")] = False) -> None:
-    """Write docs/metrics.md and the dashboards of the chart."""
-    write_or_compare(REPOSITORY / "docs", {"metrics.md": page()}, check=check, whole_folder=False)
+    """Write the two pages of metrics and the dashboards of the chart."""
+    pages = {"metrics.md": page(), "metrics-of-servers.md": page_of_servers()}
+    write_or_compare(REPOSITORY / "docs", pages, check=check, whole_folder=False)
     files = {f"{dashboard.uid}.json": as_json(dashboard) for dashboard in DASHBOARDS}
     write_or_compare(CHART_DASHBOARDS, files, check=check, whole_folder=False)
 

@@ -32,8 +32,8 @@ Spark jobs serve no metrics of their own: their results are in the operator's.
 """
 
 _OPERATOR = "The leading process shows resources; the labels `namespace` and the like are the resource's."
-_NODE = "Of the node program. HerdDB's, its BookKeeper client's and the JVM's are on the same page."
-_SERVERS = "Those that the alerts and the dashboards use. The servers have many more; their own documentation lists them."
+_NODE = "Of the node program. [metrics-of-servers.md](metrics-of-servers.md#sql-nodes) lists HerdDB's and its BookKeeper client's."
+_SERVERS = "Those that the alerts and the dashboards use. [metrics-of-servers.md](metrics-of-servers.md) lists all."
 
 
 def page() -> str:

@@ -55,8 +55,8 @@ SERVERS = (
                 "herdkeeper_refused_total",
                 "counter",
                 ("reason",),
-                "Connections and requests that were not let in: `closed`, to an endpoint that is closed; `plaintext`, which did "
-                "not ask for TLS where it is demanded; `token`, an order without a proof of the bookies' token.",
+                "Connections and requests that were not let in, also by autorecovery: `closed`, to an endpoint that is closed; "
+                "`plaintext`, which did not ask for TLS where it is demanded; `token`, an order without a proof of the bookies' token.",
             ),
         ),
     ),
