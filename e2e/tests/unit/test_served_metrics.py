@@ -37,9 +37,10 @@ def test_a_metric_with_other_labels_or_of_another_type_is_to_be_corrected() -> N
         ("herddb", "watcher_state_Expired", "counter", "watcher_state_Expired 1"),
         ("herddb", "jvm_threads_started", "counter", "jvm_threads_started_total{} 1.0"),
         ("zookeeper", "quota_exceeded_error_per_namespace", "counter", ""),
+        ("zookeeper", "jvm_memory_pool_allocated_bytes_total", "counter", ""),
         ("herddb", "herdkeeper_unheard_of", "gauge", "herdkeeper_unheard_of 1"),
     ],
-    ids=["folder", "table", "state", "ending", "no series", "ours"],
+    ids=["folder", "table", "state", "ending", "no quota", "no collection", "ours"],
 )
 def test_what_varies_or_is_explained_elsewhere_is_not_missed(server: str, name: str, kind: str, series: str) -> None:
     assert what_to_add(server, page(name, kind, series)) == ""

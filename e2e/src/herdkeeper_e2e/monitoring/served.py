@@ -19,8 +19,8 @@ _OWN = "herdkeeper_"
 _SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? \S+( \d+)?")
 _ENDINGS = {"counter": ("_total",), "summary": ("_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}
 _OF_PARTS = frozenset({"quantile", "le"})
-_WITHOUT_SERIES = frozenset({"key"})
-"""Only ZooKeeper serves metrics without series. It has one label for all that have any."""
+_WITHOUT_SERIES = ("key",)
+"""Labels of a metric that has no series yet and is not listed. Only ZooKeeper serves such metrics, and labels its own with this."""
 _VARYING = (
     (re.compile(r"(bookie_ledger_dir_)\w+(_usage)"), r"\1<folder>\2"),
     (re.compile(r"(bookie_entry_log_usage_buckets_le_)\d+"), r"\1<percent>"),
@@ -74,15 +74,16 @@ def _types(page: str) -> list[tuple[str, str]]:
 
 
 def _of_page(server: str, page: str) -> Iterator[Served]:
-    """The metrics of a page, without this project's own."""
+    """The metrics of a page, without this project's own. Without series, they have the labels that are listed."""
+    listed = {(metric.server, metric.name, metric.type): metric.labels for metric in all_served()}
     series = series_of(page)
     for name, kind in _types(page):
         if name.startswith(_OWN):
             continue
         there = {each: series[each][1] for each in (name, *(name + ending for ending in _ENDINGS.get(kind, ()))) if each in series}
-        labels = frozenset[str]().union(*there.values()) - _OF_PARTS if there else _WITHOUT_SERIES
-        asked = next(iter(there), name) if kind == "counter" else name  # a counter's type may be told without its ending
-        yield Served(server, _general(asked), kind, tuple(sorted(labels)))
+        asked = _general(next(iter(there), name) if kind == "counter" else name)  # a counter's type may be told without its ending
+        labels = tuple(sorted(frozenset[str]().union(*there.values()) - _OF_PARTS))
+        yield Served(server, asked, kind, labels if there else listed.get((server, asked, kind), _WITHOUT_SERIES))
 
 
 def _general(name: str) -> str:
