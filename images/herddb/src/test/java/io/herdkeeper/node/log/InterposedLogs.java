@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogEntry;
 import herddb.log.LogEntryFactory;
@@ -8,6 +9,8 @@ import herddb.log.LogSequenceNumber;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -24,6 +27,9 @@ public final class InterposedLogs extends NodeCommitLogManager {
 
         /** Applies an entry; to throw is to fail at it. */
         <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E;
+
+        /** A ledger is about to be dropped. */
+        void drops(long ledger);
     }
 
     /** What applies an entry. */
@@ -77,6 +83,20 @@ public final class InterposedLogs extends NodeCommitLogManager {
             @Override
             <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
                 super.apply(position, entry, () -> beside.apply(position, entry, applying::run));
+            }
+
+            /** All were opened in 1970, so each that has ended is past the retention, within which no replica is without a heartbeat. */
+            @Override
+            public LedgersInfo writtenLedgers() throws NotWritingException {
+                LedgersInfo written = super.writtenLedgers();
+                written.setLedgersTimestamps(new ArrayList<>(Collections.nCopies(written.getActiveLedgers().size(), 0L)));
+                return written;
+            }
+
+            @Override
+            public void dropOldest(long ledger) throws NotWritingException, InterruptedException {
+                beside.drops(ledger);
+                super.dropOldest(ledger);
             }
         };
     }

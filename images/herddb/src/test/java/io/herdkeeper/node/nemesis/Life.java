@@ -41,6 +41,11 @@ public final class Life {
         return nemesis.ledger(id);
     }
 
+    /** What the verdict needs of a ledger that may be gone by then. */
+    void keep(long ledger) {
+        nemesis.keep(ledger);
+    }
+
     /** Cuts the power; returns once nothing of this process is under way any more. */
     void kill() {
         List<Runnable> tell;

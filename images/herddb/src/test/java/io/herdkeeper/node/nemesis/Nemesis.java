@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /**
  * Notes each point that a run's nodes come to, and strikes at those of its case.
@@ -27,6 +29,7 @@ final class Nemesis {
     private final List<Point> seen = new ArrayList<>();
     private final List<Hold> holds = new ArrayList<>();
     private final Map<Long, Integer> ledgers = new HashMap<>();
+    private final SortedMap<Long, LoggedRows> dropped = new TreeMap<>();
     private final Listener listener;
     private boolean open;
 
@@ -64,6 +67,23 @@ final class Nemesis {
     int ledger(long id) {
         synchronized (ledgers) {
             return ledgers.computeIfAbsent(id, first -> ledgers.size() + 1);
+        }
+    }
+
+    /** Keeps what a ledger has that a leader is about to drop; another one may have done so before. */
+    void keep(long ledger) {
+        LoggedRows rows = LoggedRows.of(ledger);
+        synchronized (dropped) {
+            if (rows != null) {
+                dropped.put(ledger, rows);
+            }
+        }
+    }
+
+    /** What the ledgers have, or had, that leaders wanted to drop. */
+    Map<Long, LoggedRows> dropped() {
+        synchronized (dropped) {
+            return new TreeMap<>(dropped);
         }
     }
 

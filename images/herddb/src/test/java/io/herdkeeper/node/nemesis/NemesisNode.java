@@ -14,11 +14,13 @@ import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.InterposedLogs;
 import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
 import io.herdkeeper.node.testing.Node;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.concurrent.Callable;
@@ -46,6 +48,7 @@ final class NemesisNode {
     private final Server server;
     private final NodeStatus status;
     private final LocalCopies copies;
+    private final LogRelease release;
     /** All threads of this process, so that they can be found. */
     private final ThreadGroup threads;
     private ActivatorWaker waker;
@@ -59,6 +62,7 @@ final class NemesisNode {
         // Heard of nothing: the failures of all nodes of this JVM are told in one place.
         this.status = new NodeStatus(server, new HerdEvents());
         this.copies = new LocalCopies(server, Clock.systemUTC());
+        this.release = new LogRelease(server, Clock.systemUTC());
     }
 
     /** Made and not started; {@code folder} is what its node had before. */
@@ -106,6 +110,11 @@ final class NemesisNode {
                 }
                 applying.run();
                 visit.isLost();
+            }
+
+            @Override
+            public void drops(long ledger) {
+                life.keep(ledger);
             }
         };
     }
@@ -164,6 +173,15 @@ final class NemesisNode {
     /** As the activator does from time to time, whatever the role. */
     void checkpointAsTimed() throws Exception {
         server.getManager().checkpoint();
+    }
+
+    /** As its program does every ten seconds, in one thread: tells what its disk has, and drops ledgers where it leads. */
+    synchronized void release() throws ReflectiveOperationException {
+        if (waker != null && !life.isDead()) {
+            Method look = LogRelease.class.getDeclaredMethod("look");
+            look.setAccessible(true);
+            look.invoke(release);
+        }
     }
 
     /** The end of an idle log's entries, for who follows it. */

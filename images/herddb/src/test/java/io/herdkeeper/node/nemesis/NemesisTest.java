@@ -65,6 +65,11 @@ class NemesisTest {
             assertSeen(hunt(Story.FIRST_BOOT), Map.of(Kind.ZOOKEEPER, 30, Kind.BOOKKEEPER, 18, Kind.DISK, 20, Kind.APPLY, 4, Kind.STEP, 6));
             assertSeen(hunt(Story.LEADER_CHANGE), Map.of(Kind.ZOOKEEPER, 15, Kind.BOOKKEEPER, 40, Kind.DISK, 100, Kind.APPLY, 16, Kind.STEP, 6));
             assertSeen(hunt(Story.FOLLOWER_AT_A_ROLL), Map.of(Kind.ZOOKEEPER, 12, Kind.BOOKKEEPER, 30, Kind.DISK, 100, Kind.APPLY, 10, Kind.STEP, 4));
+            assertSeen(hunt(Story.DROPPED_LEDGERS), Map.of(Kind.ZOOKEEPER, 30, Kind.BOOKKEEPER, 35, Kind.DISK, 100, Kind.APPLY, 14));
+            for (int ledger = 1; ledger <= 2; ledger++) {
+                String dropped = "n0 bk removeLedgerMetadata ledger " + ledger + " #1";
+                assertTrue(hunt(Story.DROPPED_LEDGERS).singles().stream().anyMatch(each -> each.toString().contains(dropped)), dropped);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,7 +35,7 @@ final class Run implements AutoCloseable, Nemesis.Listener {
 
     private static final Duration SETUP = Duration.ofSeconds(180);
     /** What is under a fault may take its time, and the story goes on without it. */
-    private static final Duration STEP = Duration.ofMillis(2_500);
+    static final Duration STEP = Duration.ofMillis(2_500);
     private static final Duration MOMENT = Duration.ofMillis(120);
     private static final Duration SERVES = Duration.ofSeconds(120);
     private static final long LONGEST_PAUSE_MILLIS = 20;
@@ -272,7 +273,7 @@ final class Run implements AutoCloseable, Nemesis.Listener {
         }
     }
 
-    /** Clients write on both nodes, the leader changes its ledger, both nodes write a checkpoint: whatever of that can be done now. */
+    /** Clients write on both nodes, the leader changes its ledger, both nodes write a checkpoint, old ledgers go: whatever of that can be done now. */
     private void burst() throws Exception {
         List<NemesisNode> both = running();
         List<Attempt> attempts = new ArrayList<>();
@@ -295,9 +296,21 @@ final class Run implements AutoCloseable, Nemesis.Listener {
         for (NemesisNode node : both) {
             beside(node::checkpointAsTimed, MOMENT);
         }
+        release(MOMENT);
         attempts.clear();
         both.forEach(node -> attempts.add(clients.insert(node)));
         within(MOMENT, () -> attempts.stream().allMatch(Attempt::isOver));
+    }
+
+    /** Both nodes tell what their disks have, and the leader, the last one, drops what nobody needs. */
+    void release(Duration limit) throws Exception {
+        List<NemesisNode> both = new ArrayList<>(running());
+        if (named().equals("n0")) {
+            Collections.reverse(both);
+        }
+        for (NemesisNode node : both) {
+            beside(node::release, limit);
+        }
     }
 
     private List<NemesisNode> running() {

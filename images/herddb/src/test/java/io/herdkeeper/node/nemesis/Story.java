@@ -46,12 +46,23 @@ enum Story {
             run.run("n1");
             run.await(() -> run.node("n1").follows() && Rows.digest(run.node("n0")).equals(Rows.digest(run.node("n1"))));
         }
+    },
 
-        private void writeAndRoll(Run run) throws Exception {
-            run.await(run.clients().insert(run.node("n0")));
-            run.step(() -> run.node("n0").log().closeLedger(-1));
+    /** The follower's disk lags behind the leader's first, and keeps what that one does not need. */
+    DROPPED_LEDGERS("dropped ledgers") {
+        @Override
+        void tell(Run run) throws Exception {
+            writeAndRoll(run);
+            run.step(() -> run.node("n0").checkpointAsTimed());
+            run.step(() -> run.node("n1").release());
+            run.step(() -> run.node("n0").release());
+            run.await(() -> Rows.digest(run.node("n0")).equals(Rows.digest(run.node("n1"))));
+            run.step(() -> run.node("n1").checkpointAsAsked());
+            run.step(() -> run.node("n1").release());
+            run.step(() -> run.node("n0").release());
             run.await(run.clients().insert(run.node("n0")));
             run.node("n0").pushLastEntry();
+            run.await(() -> Rows.digest(run.node("n0")).equals(Rows.digest(run.node("n1"))));
         }
     };
 
@@ -67,6 +78,13 @@ enum Story {
     }
 
     abstract void tell(Run run) throws Exception;
+
+    void writeAndRoll(Run run) throws Exception {
+        run.await(run.clients().insert(run.node("n0")));
+        run.step(() -> run.node("n0").log().closeLedger(-1));
+        run.await(run.clients().insert(run.node("n0")));
+        run.node("n0").pushLastEntry();
+    }
 
     static Story named(String title) {
         return Arrays.stream(values()).filter(story -> story.title.equals(title)).findFirst().orElseThrow(() ->

@@ -63,6 +63,7 @@ record Told(Case what, List<Point> points, List<Strike> missed, List<String> hol
         }
         holes.addAll(verdict.of(rows));
         holes.addAll(verdict.ofLog());
+        run.release(Run.STEP);
         run.restartAll();
         if (run.settle() && (rows = run.equalRows()) != null) {
             verdict.of(rows).forEach(hole -> holes.add("after a power cut of both: " + hole));

@@ -1,17 +1,10 @@
 package io.herdkeeper.node.nemesis;
 
-import herddb.log.LogEntry;
-import herddb.log.LogEntryType;
-import herddb.utils.Bytes;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.bookkeeper.client.BookKeeperAdmin;
-import org.apache.bookkeeper.client.LedgerEntry;
-import org.apache.bookkeeper.client.LedgerHandle;
 
 /** Whether what was promised to clients holds. */
 final class Verdict {
@@ -84,21 +77,17 @@ final class Verdict {
         return holes;
     }
 
+    /** Of the ledgers of the list, and of those that were dropped from its begin. */
     private Map<Integer, Place> places() throws Exception {
+        Map<Long, LoggedRows> log = new LinkedHashMap<>(run.nemesis().dropped());
+        run.operator().getActualLedgersList(run.uuid()).getActiveLedgers().forEach(id -> log.put(id, LoggedRows.of(id)));
         Map<Integer, Place> places = new HashMap<>();
-        BookKeeperAdmin client = new BookKeeperAdmin(Bookies.running().client());
-        List<Long> list = run.operator().getActualLedgersList(run.uuid()).getActiveLedgers();
-        for (int number = 0; number < list.size(); number++) {
-            try (LedgerHandle ledger = client.openLedgerNoRecovery(list.get(number))) {
-                String leader = new String(ledger.getCustomMetadata().get("leader"), StandardCharsets.UTF_8);
-                long last = ledger.getLastAddConfirmed();
-                for (LedgerEntry stored : last < 0 ? Collections.<LedgerEntry>emptyList() : Collections.list(ledger.readEntries(0, last))) {
-                    LogEntry entry = LogEntry.deserialize(stored.getEntry());
-                    if (entry.type == LogEntryType.INSERT && entry.transactionId <= 0) {
-                        places.put(Bytes.toInt(entry.key.to_array(), 0), new Place(number, leader));
-                    }
-                }
+        int number = 0;
+        for (LoggedRows ledger : log.values()) {
+            for (int key : ledger.keys()) {
+                places.put(key, new Place(number, ledger.leader()));
             }
+            number++;
         }
         return places;
     }
