@@ -13,6 +13,8 @@ import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Collection;
@@ -85,6 +87,30 @@ public final class CheckpointFiles extends FileDataStorageManager {
     public Collection<PostCheckpointAction> writeTransactionsAtCheckpoint(
             String tableSpace, LogSequenceNumber position, Collection<Transaction> transactions) {
         return ofWhatWasRead(super.writeTransactionsAtCheckpoint(tableSpace, position, transactions));
+    }
+
+    /**
+     * The position of the newest checkpoint, START_OF_TIME if there is none.
+     *
+     * <p>HerdDB tells of an earlier one, or of none, also where it can't list or read the files, and where it lists them just before a new
+     * checkpoint replaces them. Whoever believes that drops what the disk needs of the log.
+     *
+     * @throws DataStorageManagerException where that may be so; ask again
+     */
+    public LogSequenceNumber newestCheckpoint(String tableSpace) {
+        LogSequenceNumber told = getLastcheckpointSequenceNumber(tableSpace);
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace"))) {
+            for (Path file : files) {
+                String[] name = file.getFileName().toString().split("\\.");
+                if (name.length == 4 && name[0].equals("checkpoint") && name[3].equals("checkpoint")
+                        && new LogSequenceNumber(Long.parseLong(name[1]), Long.parseLong(name[2])).after(told)) {
+                    throw new DataStorageManagerException("the newest checkpoint is not known: HerdDB read " + told + ", and not " + file);
+                }
+            }
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+        return told;
     }
 
     private boolean hasDefinitions(String tableSpace, LogSequenceNumber position, List<Table> tables, List<Index> indexes) {

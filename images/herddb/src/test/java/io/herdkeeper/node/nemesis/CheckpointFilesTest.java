@@ -11,6 +11,7 @@ import herddb.model.ColumnTypes;
 import herddb.model.Record;
 import herddb.model.Table;
 import herddb.server.ServerConfiguration;
+import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import java.nio.file.Files;
@@ -74,6 +75,41 @@ class CheckpointFilesTest {
         assertEquals(before, Files.getLastModifiedTime(definitions));
         files.writeTables("space", position, List.of(), List.of(), true);
         assertEquals(List.of(), files.loadTables(position, "space"), "others are written");
+    }
+
+    @Test
+    void theNewestCheckpointIsUnknownWhereItsFileCanNotBeRead() throws Exception {
+        CheckpointFiles files = ours(folder);
+        assertEquals(LogSequenceNumber.START_OF_TIME, files.newestCheckpoint("space"));
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
+        assertEquals(new LogSequenceNumber(1, 2), files.newestCheckpoint("space"));
+        Files.writeString(folder.resolve("space.tablespace/checkpoint.1.3.checkpoint"), "?");
+        assertEquals(new LogSequenceNumber(1, 2), files.getLastcheckpointSequenceNumber("space"), "HerdDB tells an earlier one");
+        assertThrows(DataStorageManagerException.class, () -> files.newestCheckpoint("space"));
+    }
+
+    @Test
+    void aCheckpointIsNotTakenForNoneWhereTheFolderCanNotBeListed() {
+        ours(folder).writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
+        String listing = "n0 disk list space.tablespace by FileDataStorageManager.getLastcheckpointSequenceNumber #1 before";
+        assertEquals(LogSequenceNumber.START_OF_TIME, failingAt(listing).getLastcheckpointSequenceNumber("space"), "HerdDB tells of none");
+        assertThrows(DataStorageManagerException.class, () -> failingAt(listing).newestCheckpoint("space"));
+    }
+
+    private CheckpointFiles failingAt(String point) {
+        Nemesis nemesis = new Nemesis(List.of(new Strike(point, Fault.FAIL)), new Nemesis.Listener() {
+            @Override
+            public void strikes() {
+                // nobody waits for it
+            }
+
+            @Override
+            public void struck(Strike strike, Life life, Hold hold) {
+                // nothing is done about it
+            }
+        });
+        nemesis.open();
+        return ours(new Disk(new Life(nemesis, "n0", 0)).seen(folder));
     }
 
     private static void write(FileDataStorageManager files) {
