@@ -186,6 +186,29 @@ def test_what_comes_to_the_bookie_during_a_round_is_for_the_next_one(bookies: Bo
     assert bookies.replicas(4) == 0
 
 
+def test_a_drain_ends_though_somebody_deletes_the_jobs_that_have_ended(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.want(bookies=4)
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    bookies.end_job("bk-bookie-4-drain-1")
+    bookies.leave(4)
+    bookies.stage.delete("Job", "bk-bookie-4-drain-1")
+    bookies.retire(4)
+    assert 4 in bookies.claims(), "the proof is gone"
+    bookies.end_job("bk-bookie-4-drain-1")
+    bookies.stage.let_claims_go()
+    bookies.settle()
+    assert bookies.claims() == {0, 1, 2, 3}
+
+
+def test_a_drain_goes_on_though_somebody_changes_what_its_record_says_of_bytes(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.want(bookies=4)
+    bookies.stage.patch("ConfigMap", "bk-bookie-4-drain-1", {"data": {"bytes": "many"}})
+    bookies.settle()
+    assert bookies.waits() == ("True", "MovingLedgers")
+
+
 @pytest.mark.parametrize("progress", ["read-only", "moving", "stopped"])
 def test_a_drain_can_be_taken_back(bookies: Bookies, progress: str) -> None:
     bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), last_entry_id=None if progress == "read-only" else 9)

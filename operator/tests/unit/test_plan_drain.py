@@ -98,6 +98,14 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
         ("one that was stopped too early comes back", replace(STOPPED, shares=(WRITTEN,)), Restart()),
         ("as does one whose proof is gone", replace(STOPPED, rounds=(Round(1, JobState.ABSENT),)), Restart()),
         ("a stopped bookie gives up its identity", STOPPED, RetireIdentity()),
+        *(
+            (
+                "a proof that is gone once the identity goes, or has gone, is made again without the bookie",
+                replace(STOPPED, rounds=(Round(1, JobState.ABSENT),), cookie=cookie, retirement=retirement),
+                Move(1),
+            )
+            for cookie, retirement in ((True, JobState.RUNNING), (False, JobState.DONE), (False, JobState.ABSENT))
+        ),
         ("only then its volumes go, by uid", replace(STOPPED, cookie=False, retirement=JobState.DONE), DeleteClaims(CLAIMS)),
         ("and then what is left of it", replace(STOPPED, cookie=False, claims=()), RemoveTraces()),
     ],
@@ -216,8 +224,10 @@ def test_no_situation_takes_what_a_ledger_may_still_need():
 
 def test_no_round_ever_touches_a_bookie_that_may_still_be_written_to():
     for bookie, rest in situations():
-        if isinstance(next_step(bookie, rest), Record | Move):
-            assert bookie.mode is Mode.READ_ONLY
+        step = next_step(bookie, rest)
+        if isinstance(step, Record | Move):
+            stopped = bookie.scaled_to_zero and not bookie.pod_present and bookie.mode is Mode.GONE
+            assert bookie.mode is Mode.READ_ONLY or (stopped and isinstance(step, Move))
 
 
 def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():

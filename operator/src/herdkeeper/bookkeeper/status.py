@@ -36,7 +36,7 @@ from herdkeeper.bookkeeper.state.racks import policy_for
 from herdkeeper.planning.actions import Wait
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
-from herdkeeper.shared import names
+from herdkeeper.shared import names, quantity
 from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED, condition
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
@@ -190,7 +190,8 @@ def _seconds_left(fleet: BookieFleet, bookie: DrainingBookie, left: int) -> int 
     record = fleet.objects.get("ConfigMap", fleet.named.drain_round(bookie.number, running.number)) if running else None
     if record is None or not fleet.now:
         return None
-    moved = int((record.get("data") or {}).get(BYTES_KEY, 0)) - left
+    recorded = quantity.parsed((record.get("data") or {}).get(BYTES_KEY))
+    moved = 0 if recorded is None else int(recorded) - left  # somebody may have changed the record
     elapsed = _seconds(fleet.now) - _seconds(record["metadata"]["creationTimestamp"])
     return round(elapsed * left / moved) if moved > 0 else None
 

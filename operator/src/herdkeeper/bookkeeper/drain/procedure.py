@@ -316,10 +316,13 @@ def _when_stopped(bookie: DrainingBookie, state: ClusterState) -> Step:
     """It was stopped by the operator: retire it if metadata still shows that nothing needs it."""
     if bookie.pod_present or bookie.mode is not Mode.GONE:
         return Wait(Reason.POD_STOPPING, f"{bookie.bookie_id} is stopping")
-    if bookie.shares or any(begun.job is not JobState.DONE for begun in bookie.rounds):
+    unproven = any(begun.job is not JobState.DONE for begun in bookie.rounds)
+    if bookie.shares or (unproven and bookie.cookie and bookie.retirement is JobState.ABSENT):
         return _when_stopped_too_early(bookie)
     if blocked := _why_unsafe(state):
         return blocked
+    if unproven and (again := _during_round(bookie, state)) is not None:
+        return again  # somebody deleted its Job, and the bookie can't come back: the entries are read where they are now
     if bookie.cookie:
         return _retire(bookie)
     return DeleteClaims(bookie.claims) if bookie.claims else RemoveTraces()
