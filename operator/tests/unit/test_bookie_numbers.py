@@ -140,6 +140,7 @@ def test_every_identity_that_a_number_was_seen_with_is_told():
         ("bk-bookie-3-drain-1", None),
         ("bk-bookie", None),
         ("other-bookie-3", None),
+        (f"bk-bookie-{'9' * 5000}-abc123", None),
     ],
 )
 def test_a_number_is_read_out_of_a_name(name, number):

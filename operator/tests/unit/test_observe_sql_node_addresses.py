@@ -9,7 +9,7 @@ from test_plan_herddb import CLUSTER, PODS
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.execute.node_orders import SqlNodes
 from herdkeeper.herddb.observe.nodes import read_nodes
-from herdkeeper.herddb.state.nodes import present_nodes
+from herdkeeper.herddb.state.nodes import number_of, present_nodes
 from herdkeeper.planning.actions import WakeNodes
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
@@ -60,6 +60,10 @@ def test_a_pod_of_anybody_s_with_a_number_without_bounds_makes_no_nodes():
     """It has the labels of a node; a name has up to 63 characters."""
     stranger = pods([f"{STATEFUL_SET}-100000"])
     assert present_nodes(CLUSTER, objects(pods(PODS), stranger)) == tuple(PODS)
+
+
+def test_a_znode_with_a_number_that_is_none_names_no_node():
+    assert number_of(CLUSTER.names, f"{STATEFUL_SET}-\N{SUPERSCRIPT TWO}") is None
 
 
 class Kubernetes:

@@ -45,6 +45,12 @@ def test_a_bookie_stands_in(situation, node, expected):
     assert racks_of(CLUSTER, objects(stored, bookie(0, "n")), {"n": node}) == {HOSTS[0]: expected}, situation
 
 
+def test_a_bookie_stands_where_its_pod_is_whatever_somebody_wrote_into_its_label():
+    found = bookie(0, "n")
+    found["StatefulSet", "bk-bookie-0"]["metadata"]["labels"] = {"herdkeeper.io/bookie": "first"}
+    assert racks_of(CLUSTER, objects(found), {"n": zoned("n")}) == {HOSTS[0]: Rack("zone-a", "north")}
+
+
 def test_a_bookie_that_was_never_placed_has_no_rack():
     assert racks_of(CLUSTER, objects(bookie(0, None)), {}) == {}
 

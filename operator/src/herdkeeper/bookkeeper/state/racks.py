@@ -15,7 +15,7 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
 from herdkeeper.shared.node import Node, Nodes
-from herdkeeper.shared.objects import Objects, label
+from herdkeeper.shared.objects import Objects
 
 REGION_LABEL = "topology.kubernetes.io/region"
 NO_REGION = "-"
@@ -56,12 +56,12 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
     before = parse_racks(objects.data("ConfigMap", named.racks_config_map).get(names.RACKS_KEY, ""))
     found: dict[str, Rack] = {}
     for stateful_set in objects.of_kind("StatefulSet"):
-        number = label(stateful_set, names.BOOKIE_LABEL)
+        number = named.number_of(stateful_set["metadata"]["name"])  # somebody may have changed its label
         if number is None:
             continue
-        pod = objects.get("Pod", named.pod(int(number))) or {}
+        pod = objects.get("Pod", named.pod(number)) or {}
         node = nodes.get(pod.get("spec", {}).get("nodeName") or "")
-        host = named.host(int(number))
+        host = named.host(number)
         if isinstance(node, Node):
             found[host] = Rack(node.labels.get(cluster.spec.placement.rack_label) or node.name, node.labels.get(REGION_LABEL) or None)
         elif host in before:

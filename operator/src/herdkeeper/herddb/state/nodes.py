@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from herdkeeper.api import HerdDBCluster
@@ -10,8 +11,8 @@ from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
-_MOST_DIGITS = 2
-"""Of a node's number: `spec.replicas` is at most 99."""
+_NUMBER = "[0-9]{1,2}"
+"""A node's: `spec.replicas` is at most 99."""
 _SILENT_SECONDS = 2.0
 """Twice the interval of a node's reports."""
 
@@ -56,8 +57,8 @@ def unasked_nodes(silent_seconds: Mapping[str, float], reports: Mapping[str, Sel
 def number_of(named: HerdDBNames, node: str) -> int | None:
     """Returns the number in a node's name. None if it is not a node of this cluster.
 
-    A number beyond the maximum is not: nodes are counted up to the highest number, and anybody can name a pod.
+    A number beyond the maximum is not: nodes are counted up to the highest number, and anybody can name a pod, or a znode.
     """
     prefix = f"{named.stateful_set}-"
     number = node.removeprefix(prefix)
-    return int(number) if node.startswith(prefix) and number.isdigit() and len(number) <= _MOST_DIGITS else None
+    return int(number) if node.startswith(prefix) and re.fullmatch(_NUMBER, number) else None
