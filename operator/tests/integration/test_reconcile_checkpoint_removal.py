@@ -119,3 +119,13 @@ def test_an_encrypted_checkpoint_waits_for_its_keys_and_its_removal_for_none(sta
     stage.reconcile("Checkpoint", "sealed")
     assert "backup-keys" not in str(stage.found("Job", "sealed-removal")["spec"])
     assert stage.found("Checkpoint", "sealed")["status"]["encryptedWith"] == "2026-11"
+
+
+def test_with_its_namespace_it_goes_and_leaves_files_that_only_a_new_job_could_remove(stage: Stage) -> None:
+    store = {"uri": "s3://backups/flights", "serviceAccountName": "backups"}
+    made(stage, "stored", destination={"objectStore": store})
+    stage.dynamic.resources.get(api_version="v1", kind="Namespace").delete(name=stage.namespace)
+    stage.delete("Checkpoint", "stored")
+    for _ in range(3):
+        stage.reconcile("Checkpoint", "stored")
+    assert stage.live("Checkpoint", "stored") is None

@@ -25,12 +25,18 @@ from herdkeeper.shared.objects import Json, is_made_for
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
+_NAMESPACE_GOING = '"reason":"NamespaceTerminating"'
+"""In the API server's answer: the cause, by a constant of Kubernetes."""
 
 logger = structlog.get_logger()
 
 
 class RefusedError(Exception):
     """An action's precondition does not hold, or the API server refused it. The message is a sentence."""
+
+
+class NamespaceGoingError(RefusedError):
+    """The API server refused a new object, since its namespace is being deleted. It will not take one any more."""
 
 
 class KubernetesWriter:
@@ -234,7 +240,8 @@ class KubernetesWriter:
         try:
             answer: Json = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
         except ApiException as error:
-            raise RefusedError(_message_of(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
+            refused = NamespaceGoingError if _NAMESPACE_GOING in str(error.body) else RefusedError
+            raise refused(_message_of(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()
         if answer["kind"] != "Status":  # in the answer of a deletion
             self._cache.put(answer)

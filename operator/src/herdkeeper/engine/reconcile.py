@@ -30,7 +30,7 @@ from herdkeeper.engine.news import news_of
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
-from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
+from herdkeeper.planning.deletion import given_up, plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
 from herdkeeper.shared import names
@@ -104,6 +104,9 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
     summary = replace(summary, fields={**summary.fields, **plan.decided_fields})
     steps.show_gauges(resource, seen, summary.fields)
     failed = execute(resource, plan, clients)
+    if deleting and failed is not None and failed.for_good:
+        plan = given_up("its data", failed.message)  # otherwise its namespace could never be deleted
+        failed = execute(resource, plan, clients)
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(Key.of(resource), steps)
     _write_status(resource, status_document(resource, summary, plan, failed, _now()), clients)

@@ -74,4 +74,9 @@ def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
 def patiently(waited: float, what: str, why: str) -> Plan:
     if waited < PATIENCE_SECONDS:
         return Plan.waiting(Reason.UNREADABLE, f"{what} can't be deleted yet: {why}")
+    return given_up(what, why)
+
+
+def given_up(what: str, why: str) -> Plan:
+    """Returns the plan that lets a deleted resource go, and leaves something behind."""
     return Plan((SetFinalizer(False, Reason.DELETION_GIVEN_UP, f"{what} was left behind: {why}"),))

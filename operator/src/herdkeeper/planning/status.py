@@ -22,9 +22,10 @@ MOST_SENTENCES = 60
 
 @dataclass(frozen=True)
 class Failed:
-    """The action that failed, and the error."""
+    """The action that failed, and the error. `for_good`: it will never succeed, since the namespace is being deleted."""
 
     message: str
+    for_good: bool = False
 
 
 def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
