@@ -18,8 +18,10 @@ from herdkeeper.api.tablespace import Bootstrap, BootstrapArchive, CheckpointFil
 from herdkeeper.jobs.plan import plan_checkpoint
 from herdkeeper.jobs.removal.plan import plan_removal
 from herdkeeper.jobs.state import CheckpointRun, RemovalObserved
+from herdkeeper.jobs.status import summarize_checkpoint
 from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
+from herdkeeper.planning.status import status_document
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -237,6 +239,17 @@ def test_patience_with_a_store_begins_when_its_secret_is_missed():
     now = datetime.datetime(2026, 1, 1, 0, 1, 2, tzinfo=datetime.UTC)
     assert waited_seconds(with_status(IN_STORE, conditions=(said,)), now) == 60
     assert waited_seconds(with_status(IN_STORE, conditions=(said.model_copy(update={"reason": "Deleting"}),)), now) == 0
+
+
+def test_patience_with_a_store_begins_when_its_secret_is_missed_however_long_the_deletion_has_waited_for_others():
+    said = Condition(
+        type="Ready", status="False", reason="WaitingForDependents", message="", last_transition_time=DELETED, observed_generation=1
+    )
+    waits = with_status(IN_STORE, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, conditions=(said,))
+    looked = replace(seen(claim=None), store_unusable=StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret"), checkpoint=waits)
+    told = status_document(waits, summarize_checkpoint(looked), plan_removal(looked, "spark:1"), None, "2026-01-01T01:00:00Z")
+    after = with_status(waits, conditions=tuple(map(Condition.model_validate, told["conditions"])))
+    assert waited_seconds(after, datetime.datetime(2026, 1, 1, 1, 0, 5, tzinfo=datetime.UTC)) == 5
 
 
 def test_the_same_manifest_path_in_another_store_is_another_checkpoint():

@@ -139,6 +139,8 @@ def _progressing(health: Health, plan: Plan, failed: Failed | None) -> Health:
 def _condition(resource: Resource, kind: str, state: Health, now: str) -> Condition:
     before = condition(resource, kind)
     changed = before is None or before.status != state.status
+    if before is not None and resource.metadata.deletion_timestamp is not None:
+        changed = changed or before.reason != state.reason  # patience with each reason begins with it (deletion.waited_seconds)
     return Condition(
         type=kind,
         status=state.status,
