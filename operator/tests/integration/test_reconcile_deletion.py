@@ -203,6 +203,20 @@ def test_only_a_deletion_that_overtook_the_finalizer_is_made_up_for(stage: Stage
     assert has_data_to_delete(Key(ZOOKEEPER, stage.namespace, "zk"), stage.found(ZOOKEEPER, "zk")) is departs, situation
 
 
+@pytest.mark.parametrize(("before", "departs"), [("Delete", False), ("Retain", True)])
+def test_data_stays_if_somebody_takes_the_finalizer_off_and_goes_if_it_came_too_late_beside_anothers(
+    stage: Stage, before: str, departs: bool
+) -> None:
+    ensemble(stage, before)
+    others = ["example.com/theirs", *finalizers(stage, ZOOKEEPER, "zk")]
+    stage.patch(ZOOKEEPER, "zk", {"metadata": {"finalizers": others}, "spec": {"deletionPolicy": "Delete"}})
+    stage.delete(ZOOKEEPER, "zk")
+    stage.reconcile(ZOOKEEPER, "zk")
+    stage.patch(ZOOKEEPER, "zk", {"metadata": {"finalizers": others[:1]}})
+    assert has_data_to_delete(Key(ZOOKEEPER, stage.namespace, "zk"), stage.found(ZOOKEEPER, "zk")) is departs
+    assert claims(stage) == {"data-zk-zookeeper-0": False}
+
+
 @each_cluster
 def test_a_finalizer_goes_when_the_policy_becomes_retain_and_others_stay(
     stage: Stage, kind: str, name: str, make: Callable[[Stage, str], Stage], pod: str

@@ -115,9 +115,11 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
 
 def has_data_to_delete(key: Key, document: dict[str, Any]) -> bool:
     """Returns whether a deleted resource's data must still be deleted, because it had no finalizer yet."""
-    metadata = document["metadata"]
+    metadata, status = document["metadata"], document.get("status") or {}
     if key.kind == Checkpoint.KIND or names.FINALIZER in (metadata.get("finalizers") or []):
         return False  # Kubernetes deletes the Job that removes a Checkpoint's files together with the Checkpoint
+    if metadata.get("deletionTimestamp") and status.get("observedGeneration") == metadata.get("generation"):
+        return False  # it was looked at while it was being deleted, so it had a finalizer, which was taken off before another one's
     found = parsed(KIND_OF[key.kind], document)
     return (
         not isinstance(found, Unreadable)
