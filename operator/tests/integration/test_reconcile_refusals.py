@@ -8,6 +8,8 @@ import pytest
 from kubernetes.dynamic.exceptions import ForbiddenError
 from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
 
+from herdkeeper.clients import kubernetes as reading
+from herdkeeper.clients.kubernetes import parsed
 from herdkeeper.engine.result import Outcome
 
 PAUSED = "herdkeeper.io/paused"
@@ -72,7 +74,8 @@ def test_more_copies_in_a_ledger_than_bookies_are_refused_before_anything_is_mad
     assert "spec.ledgers.ensembleSize" in stage.found("HerdDBCluster", "db")["status"]["message"]
 
 
-def test_of_two_tablespaces_of_one_name_the_younger_is_refused_whatever_comes_first(stage: Stage) -> None:
+def two_of_one_name(stage: Stage) -> None:
+    """The Tablespaces b-older and a-younger."""
     stage.declare("Tablespace", "b-older", {"herdDBRef": {"name": "db"}, "tablespaceName": "flights"})
     created = stage.found("Tablespace", "b-older")["metadata"]["creationTimestamp"]
     while True:  # creation is told in seconds: the younger one must be so by the clock, not by its name
@@ -80,8 +83,26 @@ def test_of_two_tablespaces_of_one_name_the_younger_is_refused_whatever_comes_fi
         if stage.found("Tablespace", "a-younger")["metadata"]["creationTimestamp"] > created:
             break
         stage.delete("Tablespace", "a-younger")
+
+
+def test_of_two_tablespaces_of_one_name_the_younger_is_refused_whatever_comes_first(stage: Stage) -> None:
+    two_of_one_name(stage)
     assert stage.reconcile("Tablespace", "a-younger").outcome is Outcome.REFUSED
     assert stage.reconcile("Tablespace", "b-older").outcome is Outcome.OK
+    assert "b-older" in stage.found("Tablespace", "a-younger")["status"]["message"]
+
+
+def test_of_two_tablespaces_of_one_name_the_younger_is_refused_though_the_older_one_cant_be_read(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_of_one_name(stage)
+    wrong = {"b-older": {"replicas": "three"}}
+
+    def by_older_rules(kind: Any, document: dict[str, Any]) -> Any:
+        return parsed(kind, {**document, "spec": {**document["spec"], **wrong.get(document["metadata"]["name"], {})}})
+
+    monkeypatch.setattr(reading, "parsed", by_older_rules)
+    assert stage.reconcile("Tablespace", "a-younger").outcome is Outcome.REFUSED
     assert "b-older" in stage.found("Tablespace", "a-younger")["status"]["message"]
 
 

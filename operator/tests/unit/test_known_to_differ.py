@@ -51,7 +51,7 @@ def follower(*documents: dict[str, Any]) -> NodeTablespace:
     """What is known of the follower's copy when the namespace has these resources."""
     reader = ClusterReader(Listed(*documents), None, None)
     found = reader.kubernetes.resources(Checkpoint, CLUSTER.metadata.namespace)
-    nodes = judged_nodes(NODES, declared_tablespaces(CLUSTER, reader), found)
+    nodes = judged_nodes(NODES, declared_tablespaces(CLUSTER.key, reader), found)
     view = nodes[FIRST]
     assert not isinstance(view, Unknown)
     return view[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from situations import ENSEMBLE, claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
@@ -23,6 +24,7 @@ from herdkeeper.herddb.state.cluster import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.actions import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.shared import names
@@ -239,8 +241,9 @@ def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(
 
 def test_a_tablespace_that_another_resource_has_taken_over_is_left_to_that():
     heir = with_metadata(with_status(TABLESPACE, uuid="a-uuid"), name="heir", uid="uid-of-heir")
-    for seen in (SETTLED, replace(SETTLED, record=RecordAbsent())):
-        (step,) = plan_tablespace_deletion(MINE, replace(seen, others=(heir,)), 1.0).actions
+    unread = Declared("flights", heir.model_copy(update={"spec": None}), readable=False)
+    for seen, known in product((SETTLED, replace(SETTLED, record=RecordAbsent())), ({"others": (heir,)}, {"unread_others": (unread,)})):
+        (step,) = plan_tablespace_deletion(MINE, replace(seen, **known), 1.0).actions
         assert isinstance(step, SetFinalizer)
         assert (step.present, step.reason) == (False, Reason.DATA_KEPT)
         assert "heir" in step.message

@@ -15,6 +15,7 @@ from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.build import build_leader_service
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.actions import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
@@ -127,6 +128,14 @@ def test_a_request_is_answered_after_the_move():
 )
 def test_a_request_that_changes_nothing_is_answered_too(node, answer):
     assert plan_both(asking(node)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, answer),)
+
+
+def test_a_younger_resource_asks_for_nothing_though_the_older_one_of_the_same_tablespace_can_t_be_read():
+    younger = asking(PODS[1])
+    older = with_metadata(TABLESPACE, name="a-older").model_copy(update={"spec": None})
+    both = replace(younger, declared=(Declared("flights", older, readable=False), *younger.declared))
+    moves = [[action for action in plan_both(seen).actions if isinstance(action, ChangeTablespaceRecord)] for seen in (younger, both)]
+    assert [len(each) for each in moves] == [1, 0]
 
 
 def test_a_request_for_a_node_that_has_just_led_waits_and_is_refused_after_20_seconds():

@@ -121,7 +121,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ),
         Tablespace.KIND: Steps(
             _observe_tablespace,
-            lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
+            lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others, seen.unread_others),
             lambda tablespace, seen: plan_tablespace(tablespace, seen, spark, driver_role),
             lambda tablespace, seen, _: summarize_tablespace(tablespace, seen),
             plan_tablespace_deletion,

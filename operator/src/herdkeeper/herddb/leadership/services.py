@@ -24,9 +24,10 @@ def leader_services(fleet: SqlFleet, records: Iterable[TablespaceRecord]) -> tup
 
 
 def declaring(fleet: SqlFleet, name: str) -> Tablespace | None:
-    """Returns the oldest resource that declares a tablespace, as the validation does, or None."""
-    mine = [each for each in fleet.tablespaces if each.sql_name == name]
-    return min(mine, key=lambda each: (each.metadata.creation_timestamp, each.metadata.name), default=None)
+    """Returns the oldest resource that declares a tablespace, as the validation does. None if there is none, or it can't be read."""
+    mine = [each for each in fleet.declared if each.sql_name == name]
+    oldest = min(mine, key=lambda each: (each.tablespace.metadata.creation_timestamp, each.tablespace.metadata.name), default=None)
+    return oldest.tablespace if oldest is not None and oldest.readable else None
 
 
 def _followed(fleet: SqlFleet, record: TablespaceRecord) -> Tablespace | None:

@@ -60,7 +60,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
         identities=_identities(cluster, log, reader),
         user_secrets=read_users(cluster, reader),
         # declarations read after the records: a tablespace that was declared meanwhile keeps its pin
-        ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(fleet.records, declared_tablespaces(cluster, reader))),
+        ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(fleet.records, declared_tablespaces(cluster.key, reader))),
     )
 
 
@@ -73,7 +73,7 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFlee
         reader.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name)),
     )
     log, root = fleet.log, fleet.named.herd_root
-    declared = declared_tablespaces(cluster, reader)
+    declared = declared_tablespaces(key, reader)
     # ZooKeeper first: the first answer may take seconds, during which a node may stay silent.
     records = _ask(reader, log, lambda znodes: _records(znodes, root, reader))
     silent_seconds = _silent_seconds(fleet, reader)
@@ -96,12 +96,12 @@ def observe_leadership(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFlee
     )
 
 
-def declared_tablespaces(cluster: HerdDBCluster, reader: ClusterReader) -> tuple[Declared, ...]:
+def declared_tablespaces(database: ObjectKey, reader: ClusterReader) -> tuple[Declared, ...]:
     """Returns those of a HerdDBCluster, by resource name. One that does not name its cluster may belong to this one."""
     declared = []
-    for document in reader.kubernetes.documents(Tablespace, cluster.metadata.namespace):
+    for document in reader.kubernetes.documents(Tablespace, database.namespace):
         spec, found = document.get("spec") or {}, reader.kubernetes.model(Tablespace, document)
-        if ((spec.get("herdDBRef") or {}).get("name") or cluster.metadata.name) != cluster.metadata.name:
+        if ((spec.get("herdDBRef") or {}).get("name") or database.name) != database.name:
             continue
         name = spec.get("tablespaceName") or str(document["metadata"]["name"]).replace("-", "_")
         readable = not isinstance(found, Unreadable)

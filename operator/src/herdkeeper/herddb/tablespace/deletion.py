@@ -30,7 +30,8 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
         return _let_go(tablespace, seen, uuid, waited)
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never created a tablespace"),))
-    if heirs := [other.metadata.name for other in seen.others if other.made_uuid == uuid]:
+    others = (*seen.others, *(each.tablespace for each in seen.unread_others))
+    if heirs := [other.metadata.name for other in others if other.made_uuid == uuid]:
         return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it belongs to the Tablespace {heirs[0]} now"),))
     return _drop(tablespace, seen, uuid, waited)
 

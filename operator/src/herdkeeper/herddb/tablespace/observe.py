@@ -19,6 +19,7 @@ from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_table
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder, SeenStream
+from herdkeeper.herddb.observe.cluster import declared_tablespaces
 from herdkeeper.herddb.observe.nodes import read_nodes
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials
@@ -60,14 +61,16 @@ NODES = (*PODS, WORKLOADS[0])
 def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:
     """Returns its database, its record, its log, and the nodes' views."""
     namespace, now = tablespace.metadata.namespace, datetime.datetime.now(datetime.UTC)
-    herddb = reader.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
+    database = ObjectKey(namespace, tablespace.spec.herd_db_ref.name)
+    herddb = reader.kubernetes.readable(HerdDBCluster, database)
     bookkeeper = None
     if herddb is not None:
         bookkeeper = reader.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
     others = tuple(other for other in reader.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
+    unread_others = tuple(each for each in declared_tablespaces(database, reader) if not each.readable)
     why = Unknown("the HerdDBCluster does not exist yet")
-    seen = TablespaceObserved(herddb, log, why, why, None, {}, {}, others, now=now)
+    seen = TablespaceObserved(herddb, log, why, why, None, {}, {}, others, unread_others=unread_others, now=now)
     if herddb is None or log is None:
         return seen
     seen = _with_metadata(seen, tablespace, herddb, log, reader)

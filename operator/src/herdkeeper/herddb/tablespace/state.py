@@ -14,6 +14,7 @@ from herdkeeper.herddb.log.standing import Standing
 from herdkeeper.herddb.state.cluster import NodeView, Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
@@ -34,11 +35,11 @@ class RestoreProgress:
 class TablespaceObserved:
     """What was observed of a Tablespace.
 
-    `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces. `log` is the
-    location of the database's log, None until it has one. `log_left`: whether the ledger list of the tablespace in the status still exists.
-    `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts the tablespaces that each SQL node leads. `objects` has its
-    connection Secret and its leader's Service; `taken` names foreign objects with its objects' names (`Service flights-leader`);
-    `credentials` are the database's, None if unreadable.
+    `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces, `unread_others` those of the
+    same HerdDBCluster whose spec can't be read. `log` is the location of the database's log, None until it has one. `log_left`: whether the
+    ledger list of the tablespace in the status still exists. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts the
+    tablespaces that each SQL node leads. `objects` has its connection Secret and its leader's Service; `taken` names foreign objects with
+    its objects' names (`Service flights-leader`); `credentials` are the database's, None if unreadable.
 
     During a restore, `objects` has the Job, too, `checkpoint` is the named resource, `progress` the load's progress by SQL, and
     `store_unusable` why the place of the checkpoint or the archive can't be used; before a Job that makes a checkpoint, `work` is the
@@ -59,6 +60,7 @@ class TablespaceObserved:
     leaderships: Mapping[str, int]
     nodes: Mapping[str, NodeView | Unknown]
     others: tuple[Tablespace, ...] = ()
+    unread_others: tuple[Declared, ...] = ()
     objects: Objects = field(default_factory=lambda: Objects({}))
     taken: tuple[str, ...] = ()
     credentials: UserCredentials | None = None

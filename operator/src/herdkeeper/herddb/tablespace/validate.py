@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.herddb.tablespace.full_check import timing_of
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.refusal import Refusal, timetable_refusals
 from herdkeeper.shared import names
 from herdkeeper.shared.known_nodes import known_nodes
@@ -14,15 +15,19 @@ from herdkeeper.shared.known_nodes import known_nodes
 _SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
-def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, others: Iterable[Tablespace] = ()) -> tuple[Refusal, ...]:
+def tablespace_refusals(
+    tablespace: Tablespace, herddb: HerdDBCluster | None, others: Iterable[Tablespace] = (), unread: Iterable[Declared] = ()
+) -> tuple[Refusal, ...]:
     """Returns what is invalid in a Tablespace.
 
-    `herddb` is the HerdDBCluster that it refers to (or None); `others` are the Tablespaces of the namespace, one of which may already use
-    the SQL name.
+    `herddb` is the HerdDBCluster that it refers to (or None); `others` are the Tablespaces of the namespace, `unread` those of the
+    HerdDBCluster that can't be read. One of them may already use the SQL name.
     """
+    same = (other for other in others if other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name)
+    holders = (*same, *(each.tablespace for each in unread if each.sql_name == tablespace.sql_name))
     return (
         *_sql_name_refusals(tablespace),
-        *_taken_sql_name(tablespace, others),
+        *_taken_sql_name(tablespace, holders),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
         *(timetable_refusals(timing, "spec.fullCheck") if (timing := timing_of(tablespace)) is not None else ()),
@@ -36,19 +41,18 @@ def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
         yield Refusal(path, name, "it is not a valid SQL name", "use small letters, digits and `_`, beginning with a letter, at most 63")
 
 
-def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:
+def _taken_sql_name(tablespace: Tablespace, holders: Iterable[Tablespace]) -> Iterator[Refusal]:
     """The older resource keeps the name. Both conclude that, in whatever order they are reconciled."""
     mine = tablespace.metadata
-    for other in others:
-        same = other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name
+    for other in holders:
         # a tablespace that is being dropped keeps its name until it is gone: a new owner would lose it
         holds = other.metadata.deletion_timestamp is None or names.FINALIZER in other.metadata.finalizers
         older = (other.metadata.creation_timestamp, other.metadata.name) < (mine.creation_timestamp, mine.name)
-        if same and other.metadata.name != mine.name and holds and older:
+        if other.metadata.name != mine.name and holds and older:
             yield Refusal(
                 "spec.tablespaceName",
                 tablespace.sql_name,
-                f"the Tablespace {other.metadata.name} already declares it in the HerdDBCluster {other.spec.herd_db_ref.name}",
+                f"the Tablespace {other.metadata.name} already declares it in the HerdDBCluster {tablespace.spec.herd_db_ref.name}",
                 "delete this resource and create one with another tablespaceName",
             )
 
