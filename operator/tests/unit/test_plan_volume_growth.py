@@ -82,6 +82,11 @@ def test_kubernetes_quantities_are_read(text, expected):
     assert (found.requested_bytes, found.capacity_bytes) == (expected, expected)
 
 
+def test_files_are_sized_by_what_a_volume_has_until_it_has_grown():
+    there = claim("40Gi", status={"capacity": {"storage": "20Gi"}})
+    assert bytes_of(with_claimed_sizes(CLUSTER, (0,), objects(there)).spec.ledgers.size) == 20 * 1024**3
+
+
 def test_files_are_sized_by_the_smallest_claim_that_is_there_and_not_by_what_the_spec_asks_for():
     there = {
         ("PersistentVolumeClaim", f"bk-bookie-{number}-ledgers"): claim(size)[("PersistentVolumeClaim", NAME)]
