@@ -42,13 +42,14 @@ class Lists:
         self.found = {ObjectKey(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in found}
         self.silent = silent
         self.asked: set[str | None] = set()
+        self.version = 50
 
     def versions(self, api_version, kind, namespace, selector):
         self.asked.add(namespace)
         if kind in self.silent:
             raise ApiException(status=503, reason="silence")
         mine = {key: each for key, each in self.found.items() if kind == "ConfigMap" and namespace in (None, key.namespace)}
-        return {key: int(each["metadata"]["resourceVersion"]) for key, each in mine.items()}, 50
+        return {key: int(each["metadata"]["resourceVersion"]) for key, each in mine.items()}, self.version
 
     def get(self, api_version, kind, key):
         return self.found.get(key)
@@ -128,6 +129,16 @@ def test_a_watch_that_is_behind_again_and_again_is_told_as_dead():
     assert found.check.trouble() == "no watch events for: configmaps"
     assert found.check.once()
     assert found.check.trouble() is None
+
+
+def test_an_api_server_whose_data_was_restored_has_the_process_restarted_and_until_then_no_look_rests_on_the_cache():
+    lists = Lists(config_map(SHARED, 40))
+    found = Checked(lists, config_map(SHARED, 40))
+    assert (found.complete, found.check.trouble()) == (True, None)
+    lists.version, lists.found = 30, {SHARED: config_map(SHARED, 20)}
+    assert not found.check.once()
+    assert not found.cache.is_complete("ConfigMap")
+    assert "configmaps" in str(found.check.trouble())
 
 
 def test_only_the_watched_namespaces_are_listed():

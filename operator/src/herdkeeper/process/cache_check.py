@@ -2,6 +2,8 @@
 
 A watch may end silently (nolar/kopf#1276), and a deletion between two watches gives no event. The check handles a difference as an event
 would. Observations read a kind from the cache only while the last check found it complete.
+
+An API server whose data was restored from a backup gives lower versions. The cache would never take them, so the process must be restarted.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ class CacheCheck:
         self._cache = cache
         self._on_event = on_event
         self._behind = dict.fromkeys(WATCHED_KINDS, 0)
+        self._listed_at = dict.fromkeys(WATCHED_KINDS, 0)
+        self._restored: set[str] = set()
         self._stop = threading.Event()
 
     def start(self, then: Callable[[], None]) -> None:
@@ -56,7 +60,9 @@ class CacheCheck:
         self._stop.set()
 
     def trouble(self) -> str | None:
-        """Returns which watches seem to be dead, or None."""
+        """Returns why the process must be restarted, or None: watches seem to be dead, or the API server's data was restored."""
+        if self._restored:
+            return f"the API server gives lower versions than before, as after a restore of its data: {', '.join(sorted(self._restored))}"
         dead = [kind.plural for kind, count in self._behind.items() if count >= DEAD_AFTER_CHECKS]
         return f"no watch events for: {', '.join(dead)}" if dead else None
 
@@ -83,6 +89,11 @@ class CacheCheck:
                 listed |= found
                 # an object that the first list lacks may be older than the last list, but newer than the first
                 version = at if version == 0 else min(version, at)
+            if version < self._listed_at[kind]:
+                self._restored.add(kind.plural)
+                self._cache.set_complete(kind.kind, False)
+                return False
+            self._listed_at[kind] = version
             difference = self._when_caught_up(kind, listed, version, deadline)
             self._handle_missed(kind, difference, version)
         except (ApiException, HTTPError) as error:
