@@ -360,6 +360,21 @@ def test_of_a_list_that_is_older_than_the_bookkeeper_cluster_no_ledger_of_somebo
     assert [path for path in stage.ensemble.znodes if path.startswith(f"/{stage.namespace}/db")] == []
 
 
+@pytest.mark.parametrize("owner", [MADE_UP, OTHER])
+def test_a_database_made_again_beside_another_bookkeeper_cluster_takes_nobodys_ledgers_for_its_own(stage: Stage, owner: str) -> None:
+    """Its root stayed, and lists ledgers by ids that are others' there. Nodes would fence these, and replay their entries."""
+    database(stage, "Retain")
+    record = TablespaceRecord(MADE_UP, "flights", "db-herddb-0", ("db-herddb-0",), 1, 30_000)
+    stage.ensemble.put(tablespace_path(herd_root(stage), "flights"), encode_tablespace(record))
+    stage.delete(HERDDB, "db")
+    stage.delete("StatefulSet", "db-herddb")  # as the garbage collector does
+    stage.ensemble.put(ledger_znode(stage, 8), ledger_of(owner))
+    stage.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 1})
+    stage.settle(HERDDB, "db")
+    made = stage.live("StatefulSet", "db-herddb") is not None
+    assert (made, stage.condition(HERDDB, "db")[1] == "InvalidSpec") == ((True, False) if owner == MADE_UP else (False, True))
+
+
 def test_a_tablespace_that_was_never_made_goes_without_a_drop(stage: Stage) -> None:
     stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "deletionPolicy": "Delete"})
     stage.settle(TABLESPACE, "flights")

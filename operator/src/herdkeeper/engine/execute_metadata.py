@@ -12,9 +12,8 @@ from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
-from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.bookkeeper.underreplication import recovery_delay_path
-from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import (
     decode_tablespace,
@@ -24,7 +23,6 @@ from herdkeeper.codecs.herddb.tablespace import (
     tablespace_path,
     tablespaces_path,
 )
-from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.planning.actions import (
     ChangeMembership,
     ChangeTablespaceRecord,
@@ -224,19 +222,12 @@ def delete_logs(znodes: Znodes, action: DeleteLogs) -> None:
 
 
 def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int, tablespace_uuid: str) -> None:
-    """Delete a ledger whose own metadata names the tablespace (HerdDB's BookkeeperCommitLog writes `tablespaceuuid`).
-
-    Ledger ids restart in a BookKeeper cluster that was created again: an older list then names ledgers of others.
-    """
+    """Delete a ledger whose own metadata names the tablespace."""
     path = root + ledger_path(layout, ledger)
     found = znodes.read(path)
     if found is None:
         return
-    try:
-        owner = decode_ledger_metadata(ledger, found[0]).custom("tablespaceuuid")
-    except MalformedDataError:
-        owner = None
-    if owner != tablespace_uuid.encode():
+    if tablespace_of(ledger, found[0]) != tablespace_uuid:
         logger.warning("ledger kept: its metadata does not name this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
         return
     znodes.delete(path)

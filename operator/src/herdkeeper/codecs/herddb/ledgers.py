@@ -15,7 +15,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.java_data import MalformedDataError
+
+_TABLESPACE = "tablespaceuuid"
+"""In a ledger's custom metadata, by HerdDB's BookkeeperCommitLog."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,19 @@ class LedgerList:
 def ledgers_path(herd_root: str, tablespace_uuid: str) -> str:
     """Path of the list of a tablespace."""
     return f"{herd_root}/ledgers/{tablespace_uuid}"
+
+
+def tablespace_of(ledger_id: int, metadata: bytes) -> str | None:
+    """Returns the uuid of the tablespace whose log a ledger belongs to, by the ledger's own metadata. None if it names none, or can't be
+    read.
+
+    Ledger ids restart in another BookKeeper cluster: a list of before then names ledgers of others.
+    """
+    try:
+        named = decode_ledger_metadata(ledger_id, metadata).custom(_TABLESPACE)
+    except MalformedDataError:
+        return None
+    return None if named is None else named.decode(errors="replace")
 
 
 def decode_ledgers(data: bytes, version: int | None = None) -> LedgerList:

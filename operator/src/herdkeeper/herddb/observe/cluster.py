@@ -17,6 +17,8 @@ from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS, Unreadable
 from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
+from herdkeeper.codecs.bookkeeper.layout import decode_layout, ledger_path
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -59,6 +61,7 @@ def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
         tls=read_tls(cluster, log, reader) if log is not None else None,
         identities=_identities(cluster, log, reader),
         user_secrets=read_users(cluster, reader),
+        foreign_ledger=_foreign_ledger(fleet, reader),
         # declarations read after the records: a tablespace that was declared meanwhile keeps its pin
         ownerless_pins=_ownerless_pins(reader, log, root, _undeclared(fleet.records, declared_tablespaces(cluster.key, reader))),
     )
@@ -113,6 +116,34 @@ def _identities(cluster: HerdDBCluster, log: LogStore | None, reader: ClusterRea
     if log is None:
         return NOTHING_DUE
     return observe_identities(cluster, (certificate_holder(cluster),), log.zookeeper_address, reader.kubernetes)
+
+
+def _foreign_ledger(fleet: SqlFleet, reader: ClusterReader) -> str | Unknown | None:
+    """Returns a ledger that is listed as the cluster's own and is not, or None. Asked only before the nodes are made."""
+    log, records = fleet.log, fleet.records
+    if log is None or fleet.objects.get("StatefulSet", fleet.named.stateful_set) is not None:
+        return None
+    if isinstance(records, Unknown):
+        return records
+    return _ask(reader, log, lambda znodes: _first_foreign_ledger(znodes, fleet.named.herd_root, log.ledgers_root, records))
+
+
+def _first_foreign_ledger(
+    znodes: Znodes, herd_root: str, ledgers_root: str, records: Mapping[str, VersionedRecord]
+) -> str | Unknown | None:
+    stored = znodes.read(f"{ledgers_root}/LAYOUT")
+    try:
+        layout = None if stored is None else decode_layout(stored[0])
+        for name, uuid in sorted((name, found.record.uuid) for name, found in records.items()):
+            listed = znodes.read(ledgers_path(herd_root, uuid))
+            ledgers = () if layout is None or listed is None else decode_ledgers(listed[0]).active
+            paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers] if layout is not None else []
+            for ledger, metadata in zip(ledgers, znodes.read_many(paths), strict=True):
+                if metadata is not None and tablespace_of(ledger, metadata) != uuid:
+                    return f"its ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
+    except (MalformedDataError, ValueError) as error:
+        return Unknown(str(error))
+    return None
 
 
 def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequence[Declared]) -> list[str]:

@@ -73,8 +73,8 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
         return unmet
     named = fleet.named
     new = fleet.objects.get("StatefulSet", named.stateful_set) is None
-    if new and (why := fleet.why_no_ledger_can_open):
-        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
+    if new and (waiting := _before_the_first_node(fleet)) is not None:
+        return waiting
     actions: list[Action] = []
     if log.asks_for_certificates:
         if not fleet.root:
@@ -99,6 +99,26 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
         return Plan((*actions, *hints), leaders.wait, _soon(fleet, pods))
     plan = _plan_nodes(fleet, log, leaders, shrink)
     return replace(plan, actions=(*plan.actions, *hints))
+
+
+def _before_the_first_node(fleet: SqlFleet) -> Plan | None:
+    """Returns why no node is made yet, or None. A node takes whatever ledgers the cluster's root lists for those of its log: of another
+    BookKeeperCluster, it would fence them and replay their entries.
+    """
+    if why := fleet.why_no_ledger_can_open:
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
+    match fleet.foreign_ledger:
+        case None:
+            return None
+        case Unknown(why_unread):
+            return Plan.waiting(Reason.UNREADABLE, why_unread)
+        case foreign:
+            message = (
+                f"spec.bookKeeperRef is {fleet.cluster.spec.book_keeper_ref.name}, and {foreign}: no SQL node is made, since it would take "
+                "that ledger for its own. Delete this resource, and create it with the BookKeeperCluster that has its log, or under "
+                "another name"
+            )
+            return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 
 
 def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:

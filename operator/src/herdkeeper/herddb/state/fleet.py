@@ -42,7 +42,8 @@ class SqlFleet:
     of all replicas by tablespace and node, `zookeeper` the current time, both by ZooKeeper's clock in Unix seconds. `machines` are the
     Kubernetes nodes of SQL nodes that are not Ready. `tls` is the verdict on the Secret of the SQL port, or None if it is not encrypted.
     `user_secrets` are the contents of the Secrets of `spec.users`, by name. `ownerless_pins` are the log pins (path and version) of
-    tablespaces that no resource declares any more, so nothing would move them. `identities` are the due Secrets with certificates.
+    tablespaces that no resource declares any more, so nothing would move them. `foreign_ledger` is, before there are nodes, which listed
+    ledger is of another log, or None. `identities` are the due Secrets with certificates.
     """
 
     cluster: HerdDBCluster
@@ -70,6 +71,7 @@ class SqlFleet:
     tls: TlsUsable | TlsUnusable | None = None
     user_secrets: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
     ownerless_pins: tuple[tuple[str, int], ...] = ()
+    foreign_ledger: str | Unknown | None = None
     identities: DueSecrets = NOTHING_DUE
 
     @property
