@@ -170,7 +170,9 @@ class Stack:
             if stateful_set is not None and ("Pod", name) not in self.items:
                 self.start(name, [NAMED.clients_secret, NAMED.members_secret], "ZooKeeperCluster", "zk")
                 self.items["Pod", name]["metadata"]["labels"][names.REVISION_LABEL] = stateful_set["status"]["updateRevision"]
-                self.items["Pod", name]["spec"]["containers"] = stateful_set["spec"]["template"]["spec"]["containers"]
+                template = stateful_set["spec"]["template"]
+                self.items["Pod", name]["metadata"]["annotations"] = template["metadata"]["annotations"]
+                self.items["Pod", name]["spec"]["containers"] = template["spec"]["containers"]
 
     def start(self, name: str, secrets: Sequence[str], kind: str, owner: str) -> None:
         """A pod that is Ready and mounts these Secrets as they are."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from situations import objects, quickstart, with_spec
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.zookeeper_cluster import Security
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key, make_authority
 from herdkeeper.codecs.zookeeper.membership import Role
 from herdkeeper.shared.objects import Json
 from herdkeeper.zookeeper.build import build_zookeeper
@@ -58,6 +62,14 @@ def test_what_members_read_only_at_their_start_restarts_them() -> None:
     (told,) = [each["value"] for each in first["spec"]["containers"][0]["env"] if each["name"] == "READ_AT_START"]
     assert told == f"{hashlib.sha256(b'a').hexdigest()} /tls/members/tls.crt"
     assert "READ_AT_START" not in str(template(PLAIN))
+
+
+def test_a_members_pod_tells_which_authorities_its_client_port_trusts() -> None:
+    old, new = (make_authority(name, fresh_key(), Validity(datetime.now(UTC), AUTHORITY_LIFE)).certificate for name in ("old", "new"))
+    told = template(SECURE, {"/tls/clients/ca.crt": old + new, "/tls/members/ca.crt": "others"})["metadata"]["annotations"]
+    hashes = [x509.load_pem_x509_certificate(each.encode()).fingerprint(SHA256()).hex() for each in (old, new)]
+    assert told["herdkeeper.io/trusted"] == " ".join(sorted(hashes))
+    assert "herdkeeper.io/trusted" not in template(PLAIN)["metadata"]["annotations"]
 
 
 def test_a_member_that_waits_for_its_files_is_not_killed_meanwhile() -> None:

@@ -22,8 +22,8 @@ from situations import with_spec
 from test_given_authorities import GIVEN, fresh, intermediate, named
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.certificates.authority import authority_data, first_authority, is_signed_by, read_authority
-from herdkeeper.certificates.issue import AUTHORITY_LIFE, Validity, fresh_key
+from herdkeeper.certificates.authority import RENEWED_AFTER, authority_data, first_authority, is_signed_by, read_authority
+from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Validity, fresh_key
 from herdkeeper.clients import identities
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.planning.actions import Wait
@@ -39,6 +39,7 @@ IDENTITY = BOOKKEEPER.names.identity_secret
 LONG_AFTER = AUTHORITY_LIFE + timedelta(hours=2)
 MONTHS = timedelta(days=60)
 """Until then no other certificate is due."""
+BOOKIE_AWAY = "the BookKeeperCluster bk: it is not Ready (a bookie is not registered)"
 CLIENTS_GIVEN = with_spec(SECURE, security=Security(mode="TLS", authority=GIVEN.spec.security.authority))
 
 
@@ -144,6 +145,11 @@ def wait_of(stack: Ageing) -> Wait:
     return wait
 
 
+def shown_by_members(stack: Ageing) -> str:
+    """The certificate that members show each other once they have restarted."""
+    return values_of_secret(stack.items["Secret", NAMED.members_secret])["tls.crt"]
+
+
 def test_a_stack_whose_authorities_have_expired_is_served_again_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator was away for years, and then the machines, too."""
     stack = Ageing(monkeypatch)
@@ -195,7 +201,7 @@ def test_members_that_serve_by_connections_from_before_are_left_alone_and_it_is_
     assert is_whole(stack)
 
 
-@pytest.mark.parametrize("disruption", [None, "the BookKeeperCluster bk: it is not Ready (a bookie is not registered)"])
+@pytest.mark.parametrize("disruption", [None, BOOKIE_AWAY])
 def test_where_only_the_authority_of_clients_has_expired_members_restart_one_by_one(
     monkeypatch: pytest.MonkeyPatch, disruption: str | None
 ) -> None:
@@ -227,8 +233,8 @@ def test_members_that_refuse_clients_and_wait_for_one_that_is_pending_are_told_w
     stack.bring(BOOKIE)
     assert (sorted(stack.serving()), stack.lets_in(stack.mounted[BOOKIE][IDENTITY])) == (others, [])
     assert stack.told().message.endswith(
-        f". company 1 has expired, so {' and '.join(others)} refuse clients until they restart, and they restart only while all members "
-        f"serve ({pending}: Unschedulable: no node has room). Fix that or, to have it now, at the cost of some minutes without "
+        f". {' and '.join(others)} do not trust company 2, so they refuse clients until they restart, and they restart only while all "
+        f"members serve ({pending}: Unschedulable: no node has room). Fix that or, to have it now, at the cost of some minutes without "
         f"ZooKeeper, delete their pods (kubectl delete pod {' '.join(others)})"
     )
     for name in others:
@@ -252,7 +258,7 @@ def test_in_an_ordinary_third_step_members_wait_for_the_stack_also_if_the_old_au
         for _ in range(12):  # the bookies are paused
             stack.look()
         stack.declared = stack.cluster = with_spec(CLIENTS_GIVEN, image="another")
-    stack.disruption = "the BookKeeperCluster bk: it is not Ready (a bookie is not registered)"
+    stack.disruption = BOOKIE_AWAY
     stack.now += MONTHS
     pods = [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS]
     for _ in range(4):
@@ -261,6 +267,35 @@ def test_in_an_ordinary_third_step_members_wait_for_the_stack_also_if_the_old_au
     assert wait_of(stack).message.endswith(f"is restarted once no other server of the stack is disrupted: {stack.disruption}")
     assert [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS] == pods
     assert stack.serving() == stack.lets_in(values_of_secret(stack.items["Secret", NAMED.operator_secret]))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_certificate_that_is_renewed_in_the_third_step_makes_no_member_look_as_if_it_refused_clients(
+    monkeypatch: pytest.MonkeyPatch, *, restarted: bool
+) -> None:
+    """Members that wait for the stack began with another certificate than they would begin with now."""
+    due = CERTIFICATE_LIFE * RENEWED_AFTER
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", intermediate("company 1", life=due + timedelta(days=3))))
+    stack.now += due - timedelta(days=1)
+    stack.hold("company", intermediate("company 2", key=fresh(), begin=stack.now - timedelta(hours=1)))
+    for _ in range(2):
+        stack.work()
+        stack.passes(MINUTES + 0.1)
+    stack.disruption = None if restarted else BOOKIE_AWAY
+    for _ in range(12):  # the bookies are paused
+        stack.look()
+    stack.disruption = BOOKIE_AWAY
+    pods, shown = [stack.items["Pod", name] for name in MEMBERS], shown_by_members(stack)
+    stack.now += timedelta(days=5)
+    for _ in range(4):
+        stack.look()
+    assert "step 3 of 3" in stack.told().message
+    assert shown_by_members(stack) != shown
+    assert wait_of(stack).message.endswith(f"is restarted once no other server of the stack is disrupted: {BOOKIE_AWAY}")
+    assert [stack.items["Pod", name] for name in MEMBERS] == pods
+    stack.unplaced.add(MEMBERS[0])
+    stack.kubernetes()
+    assert "refuse clients" not in stack.told().message
 
 
 def test_a_given_authority_that_has_expired_waits_for_another_one_in_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +385,7 @@ def test_members_that_trust_the_one_that_comes_back_wait_for_the_stack(monkeypat
     stack.passes(MINUTES + 0.1)
     stack.work()
     assert "step 2 of 3" in stack.told().message
-    stack.disruption = "the BookKeeperCluster bk: it is not Ready (a bookie is not registered)"
+    stack.disruption = BOOKIE_AWAY
     stack.now += MONTHS
     stack.hold("company", first)
     pods = [stack.items["Pod", name]["metadata"]["resourceVersion"] for name in MEMBERS]
@@ -407,6 +442,19 @@ def test_a_clock_ahead_of_an_authoritys_end_brings_the_next_one_early_and_all_ar
         stack.passes(MINUTES + 0.1)
         stack.work()
     assert stack.rolled() is None
+
+
+def test_members_that_a_clock_ahead_cut_off_wait_for_nobody_also_once_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bookies need the members first."""
+    stack = Ageing(monkeypatch, CLIENTS_GIVEN, named("company", intermediate("company 1", life=MONTHS)))
+    stack.hold("company", intermediate("company 1", key=fresh(), life=2 * MONTHS))
+    stack.ahead = MONTHS
+    stack.look(1)
+    stack.ahead = timedelta()
+    stack.disruption = BOOKIE_AWAY
+    stack.work()
+    stack.brings()
+    assert is_whole(stack)
 
 
 def test_a_member_whose_clock_is_ahead_refuses_the_others_and_nothing_is_replaced_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
 from herdkeeper.certificates.authority import Authority, expires_with, is_signed_by, renewal_time, why_renew
 from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, issue
@@ -109,6 +110,11 @@ def is_behind(data: Mapping[str, str], authority: Authority) -> bool:
     unsigned = KEY_STORE_KEY in data and not shown
     signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
     return unsigned or not all(is_signed_by(each, signer) for each in shown)
+
+
+def fingerprints(certificates: str) -> frozenset[str]:
+    """Returns the SHA-256 of each certificate in PEM text, in hexadecimal. Empty if it has none, or can't be read."""
+    return frozenset(each.fingerprint(hashes.SHA256()).hex() for each in _certificates(certificates))
 
 
 def _certificates(text: str) -> frozenset[x509.Certificate]:

@@ -10,16 +10,18 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, in_place_of, name_of, next_step, renewal_time
+from herdkeeper.certificates.authority import Authority, authority_data, in_place_of, name_of, next_step, renewal_time
+from herdkeeper.certificates.holders import fingerprints
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, KeyPair
 from herdkeeper.planning.actions import Action, AnswerRequest, Request, SetAuthority
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import AUTHORITIES_ROLLED
+from herdkeeper.shared.objects import annotation
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
-from herdkeeper.zookeeper.build import build_authority, reads_at_start
+from herdkeeper.zookeeper.build import build_authority
 from herdkeeper.zookeeper.issuers import issuers
 from herdkeeper.zookeeper.state import AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Outdated, Replace
 
@@ -130,20 +132,17 @@ def _serves_by_old_connections(ensemble: Ensemble) -> bool:
 
 
 def refusing_clients(ensemble: Ensemble) -> tuple[int, ...]:
-    """Returns the members that serve and refuse clients: the authority that they trust has expired, and they have not restarted since
-    another one took its place. In an ordinary third step they trust its successor since the first one.
+    """Returns the members that serve and refuse clients: they don't trust the authority that signs, since they have not restarted since it
+    took the place of one that had expired. In an ordinary third step they trust it since the first one. A pod that does not tell whom it
+    trusts is not named.
     """
     clients = next((roll for roll in ensemble.rolls if roll.secret == ensemble.named.authority_secret), None)
-    former = None if clients is None else clients.authority.distrusted
-    if ensemble.security is None or clients is None or former is None or clients.now < expiry_of(former):
+    if clients is None or clients.authority.distrusted is None:
         return ()
-    files = ensemble.security.read_at_start
-    distrusted = {roll.authority.trusted: roll.authority.distrusted or "" for roll in ensemble.rolls}
-    former_first = {path: f"{distrusted.get(text, '')}{text}" for path, text in files.items()}  # Authority.trusted in the second step
-    former_last = {path: f"{text}{distrusted.get(text, '')}" for path, text in files.items()}  # the same where the first one came back
     pods = {number: ensemble.objects.get("Pod", ensemble.named.pod(number)) for number in ensemble.pods if ensemble.serves(number)}
-    known = (files, former_first, former_last)
-    return tuple(number for number, pod in pods.items() if pod and not any(reads_at_start(pod, each) for each in known))
+    trusted = {number: annotation(pod, names.TRUSTED_ANNOTATION) for number, pod in pods.items() if pod is not None}
+    signing = fingerprints(clients.authority.signing.certificate)
+    return tuple(number for number, told in trusted.items() if told is not None and not signing <= set(told.split()))
 
 
 def _wait_again(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] | None:
@@ -241,8 +240,8 @@ def _until_they_restart(ensemble: Ensemble, roll: AuthorityRoll) -> str:
     if not refusing or not away:
         return ""
     return (
-        f". {name_of(str(roll.authority.distrusted))} has expired, so {' and '.join(refusing)} refuse clients until they restart, and they "
-        f"restart only while all members serve ({'; '.join(away)}). Fix that or, to {_have_it_now(refusing)}"
+        f". {' and '.join(refusing)} do not trust {name_of(roll.authority.signing.certificate)}, so they refuse clients until they "
+        f"restart, and they restart only while all members serve ({'; '.join(away)}). Fix that or, to {_have_it_now(refusing)}"
     )
 
 

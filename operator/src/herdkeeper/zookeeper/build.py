@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.api.default_images import image_of
+from herdkeeper.certificates.holders import fingerprints
 from herdkeeper.certificates.settings import member_lines
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
@@ -102,12 +103,6 @@ def _password(ensemble: Ensemble) -> str:
     return ensemble.password or ensemble.fresh_password
 
 
-def reads_at_start(member: Json, files: Mapping[str, str]) -> bool:
-    """Returns whether a member's pod was made to start with these files (by path), which it reads only then."""
-    containers = member["spec"].get("containers") or []
-    return all(any(variable in (each.get("env") or []) for each in containers) for variable in _read_at_start(files))
-
-
 def _config(cluster: ZooKeeperCluster, encryption: Encryption) -> str:
     lines = {
         "tickTime": 2000,
@@ -163,6 +158,8 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
     marks = {names.CONFIG_ANNOTATION: config_hash}
     if encryption in ANNOTATED_STEPS:
         marks[names.QUORUM_TLS_ANNOTATION] = ANNOTATED_STEPS[encryption]
+    if trusted := fingerprints(read_at_start.get(f"{CLIENTS_MOUNT}/{names.AUTHORITIES_KEY}", "")):
+        marks[names.TRUSTED_ANNOTATION] = " ".join(sorted(trusted))
     container = {
         "name": "zookeeper",
         "image": image_of(cluster),
