@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 
-from herdkeeper.certificates.authority import Authority, Renewal, authority_data, first_authority, why_renew
+from herdkeeper.certificates.authority import Authority, RenewalReason, authority_data, first_authority, why_renew
 from herdkeeper.certificates.holders import secret_data
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Subject, Validity, fresh_key, issue
 from herdkeeper_e2e.short_lived import Span, short_lived
@@ -37,7 +37,7 @@ def test_it_is_renewed_for_its_age_when_it_is_due(now: datetime, authority: Auth
         why_renew(KeyPair(short["tls.crt"], short["tls.key"]), authority, subject, hosts, now + SPAN.due + more)
         for more in (-A_MINUTE, A_MINUTE)
     ]
-    assert reasons == [None, Renewal.AGE]
+    assert reasons == [None, RenewalReason.AGE]
 
 
 def test_it_is_valid_now_and_ends_when_it_shall(now: datetime, authority: Authority) -> None:

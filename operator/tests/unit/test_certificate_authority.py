@@ -11,7 +11,7 @@ from cryptography import x509
 
 from herdkeeper.certificates.authority import (
     Authority,
-    Renewal,
+    RenewalReason,
     authority_data,
     first_authority,
     read_authority,
@@ -95,12 +95,12 @@ def test_a_certificate_is_made_anew_for_each_reason_and_for_none_else() -> None:
     other = first_authority("zk", KEYS[1], at(NOW))
     assert why_renew(held, authority, BOOKIE, hosts, NOW) is None
     assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held.certificate, YEAR) - timedelta(seconds=1)) is None
-    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held.certificate, YEAR)) is Renewal.AGE
-    assert why_renew(KeyPair("", ""), authority, BOOKIE, hosts, NOW) is Renewal.MISSING
-    assert why_renew(KeyPair("no certificate", held.key), authority, BOOKIE, hosts, NOW) is Renewal.MISSING
-    assert why_renew(held, other, BOOKIE, hosts, NOW) is Renewal.AUTHORITY
-    assert why_renew(held, authority, BOOKIE, frozenset(), NOW) is Renewal.HOSTS
-    assert why_renew(held, authority, Subject("bookie.log"), hosts, NOW) is Renewal.SUBJECT
+    assert why_renew(held, authority, BOOKIE, hosts, renewal_time(held.certificate, YEAR)) is RenewalReason.AGE
+    assert why_renew(KeyPair("", ""), authority, BOOKIE, hosts, NOW) is RenewalReason.MISSING
+    assert why_renew(KeyPair("no certificate", held.key), authority, BOOKIE, hosts, NOW) is RenewalReason.MISSING
+    assert why_renew(held, other, BOOKIE, hosts, NOW) is RenewalReason.AUTHORITY
+    assert why_renew(held, authority, BOOKIE, frozenset(), NOW) is RenewalReason.HOSTS
+    assert why_renew(held, authority, Subject("bookie.log"), hosts, NOW) is RenewalReason.SUBJECT
 
 
 @pytest.mark.parametrize("before_the_end", [timedelta(days=40), timedelta(minutes=20), timedelta(0), timedelta(hours=-2)])

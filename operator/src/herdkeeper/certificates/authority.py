@@ -76,7 +76,7 @@ class Authority:
         return self.leaving or self.distrusted
 
 
-class Renewal(StrEnum):
+class RenewalReason(StrEnum):
     """Why a certificate is renewed."""
 
     MISSING = "it or its key is missing or damaged"
@@ -123,21 +123,21 @@ def in_place_of(expired: Authority, successor: KeyPair) -> Authority:
     return Authority(expired.name, expired.generation + 1, successor, distrusted=distrusted)
 
 
-def why_renew(held: KeyPair, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> Renewal | None:
+def why_renew(held: KeyPair, authority: Authority, subject: Subject, hosts: frozenset[str], now: datetime) -> RenewalReason | None:
     """Returns why a holder's certificate is renewed, or None."""
     if not is_pair(held.certificate, held.key):
-        return Renewal.MISSING
+        return RenewalReason.MISSING
     certificate = x509.load_pem_x509_certificate(held.certificate.encode())
     signer = x509.load_pem_x509_certificate(authority.signing.certificate.encode())
     if not is_signed_by(certificate, signer):
-        return Renewal.AUTHORITY
+        return RenewalReason.AUTHORITY
     if certificate.subject != subject.x500:
-        return Renewal.SUBJECT
+        return RenewalReason.SUBJECT
     if _hosts(certificate) != hosts:
-        return Renewal.HOSTS
+        return RenewalReason.HOSTS
     # One that expires with the authority is not renewed: the next one would be due at once, and each restarts members.
     is_due = now >= renewal_time(held.certificate, CERTIFICATE_LIFE) and not expires_with(held.certificate, authority)
-    return Renewal.AGE if is_due else None
+    return RenewalReason.AGE if is_due else None
 
 
 def expires_with(certificate: str, authority: Authority) -> bool:

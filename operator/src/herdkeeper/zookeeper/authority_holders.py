@@ -15,7 +15,7 @@ from herdkeeper.certificates.holders import holds, is_behind
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, is_ready
 from herdkeeper.shared.time import moment_of
-from herdkeeper.zookeeper.state import AuthorityRoll
+from herdkeeper.zookeeper.authority_state import AuthorityRoll
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class OperatorsObjects:
     missing: Mapping[str, str]
 
 
-def under_way(roll: AuthorityRoll, around: OperatorsObjects) -> AuthorityRoll:
+def with_progress(roll: AuthorityRoll, around: OperatorsObjects) -> AuthorityRoll:
     """Returns the roll with what is behind or, if nothing is, since when."""
     authority = roll.authority
     holders = {name for name, values in around.secrets.items() if holds(values, authority)}
@@ -49,7 +49,7 @@ def _behind(authority: Authority, holders: set[str], around: OperatorsObjects) -
         name = pod["metadata"]["name"]
         if _is_younger(pod, authority.everywhere_since):
             continue
-        if holders & _read_at_start(pod):
+        if holders & _read_as_variables(pod):
             yield f"the pod {name} reads its trusted certificates only at its start, and must end first"
         if holders & mounted_secrets(pod) and not is_ready(pod):
             yield f"the pod {name} is not Ready, so it may lack the Secret's present files"
@@ -77,7 +77,7 @@ def mounted_secrets(pod: Json) -> set[str]:
     return {source["secretName"] for source in sources if not source.get("optional")}
 
 
-def _read_at_start(pod: Json) -> set[str]:
+def _read_as_variables(pod: Json) -> set[str]:
     """The Secrets from which a pod has authorities in variables, which stay as they were when it started."""
     variables = [each for container in pod.get("spec", {}).get("containers") or [] for each in container.get("env") or []]
     references = [(each.get("valueFrom") or {}).get("secretKeyRef") or {} for each in variables]

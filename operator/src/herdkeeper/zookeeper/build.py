@@ -140,7 +140,7 @@ def _encryption_lines(encryption: Encryption) -> dict[str, object]:
     return member_lines(CLIENTS_MOUNT, MEMBERS_MOUNT, names.ZOOKEEPER_SECURE_PORT, use=use, plaintext=plaintext)
 
 
-def _read_at_start(files: Mapping[str, str]) -> list[Json]:
+def _start_variable(files: Mapping[str, str]) -> list[Json]:
     """The variable by which a member starts only with these files, and which restarts it for other ones."""
     content = hashlib.sha256("".join(files.values()).encode()).hexdigest()
     return [{"name": "READ_AT_START", "value": " ".join((content, *files))}] if files else []
@@ -166,7 +166,7 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
         "env": [
             {"name": "METRICS_PORT", "value": str(names.ZOOKEEPER_METRICS_PORT)},
             *([{"name": "JVM_OPTIONS", "value": " ".join(FEW_BUFFERS)}] if certificates else []),
-            *_read_at_start(read_at_start),
+            *_start_variable(read_at_start),
             *pod.log_variables(cluster.spec.pods),
         ],
         "ports": pod.metrics_port(names.ZOOKEEPER_METRICS_PORT),

@@ -15,10 +15,11 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, under_way
+from herdkeeper.zookeeper.authority_holders import OperatorsObjects, mounted_secrets, with_progress
 from herdkeeper.zookeeper.authority_roll import is_successor_due
+from herdkeeper.zookeeper.authority_state import AuthorityChange, AuthorityRoll, Begin, Expired, GiveUp, Outdated, Replace
 from herdkeeper.zookeeper.issuers import Issuer, issuers
-from herdkeeper.zookeeper.state import AuthorityChange, AuthorityRoll, Begin, Ensemble, Expired, GiveUp, Outdated, Replace
+from herdkeeper.zookeeper.state import Ensemble
 
 _OF_THE_OPERATOR = {names.MANAGED_BY_LABEL: names.MANAGER}
 _PODS = (("v1", "Pod"),)
@@ -39,7 +40,7 @@ def observe_authority_rolls(
         roll = AuthorityRoll(secret, version, authority, now, _change(ensemble, issuer, authority, now))
         if authority.is_rolling:
             around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
-            found.append(_waits_for_another(under_way(roll, around), issuer))
+            found.append(_behind_if_it_ends_soon(with_progress(roll, around), issuer))
         elif roll.change is not None:
             found.append(roll)
     return tuple(found)
@@ -71,7 +72,7 @@ def _wanted(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datet
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)) if due else None
 
 
-def _waits_for_another(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
+def _behind_if_it_ends_soon(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
     """Returns the roll, which is behind if its successor expires too soon."""
     following = roll.authority.following
     if following is None or roll.change is not None or not expires_too_soon(following, roll.now):

@@ -9,7 +9,6 @@ from enum import Enum
 from functools import cached_property
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -23,6 +22,7 @@ from herdkeeper.shared.objects import Json, Objects, annotation, mounts, why_sto
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
+from herdkeeper.zookeeper.authority_state import AuthorityRoll
 
 NOT_READ = Unknown("the membership was not read, since no member serves")
 NUMBERS = range(names.ZOOKEEPER_MOST_MEMBERS)
@@ -103,62 +103,6 @@ class EnsembleSecurity:
     identities: DueSecrets = NOTHING_DUE
     read_at_start: Mapping[str, str] = field(default_factory=dict)
     expires: datetime.datetime | None = None
-
-
-@dataclass(frozen=True)
-class Begin:
-    """A roll to this authority is to begin."""
-
-    successor: KeyPair
-
-
-@dataclass(frozen=True)
-class Replace:
-    """In the first step of a roll: this one must follow in place of the one that every server is about to trust."""
-
-    successor: KeyPair
-
-
-@dataclass(frozen=True)
-class GiveUp:
-    """In the first step of a roll: none must follow."""
-
-
-@dataclass(frozen=True)
-class Expired:
-    """The one that signs has expired, in any step. The `successor` takes its place at once; None: there is none yet."""
-
-    successor: KeyPair | None
-
-
-@dataclass(frozen=True)
-class Outdated:
-    """The one that signs has expired, and comes from an old backup: members have valid certificates of a later one, in the Secret
-    `members_secret`. Nothing takes its place.
-    """
-
-    members_secret: str
-
-
-AuthorityChange = Begin | Replace | GiveUp | Expired | Outdated
-
-
-@dataclass(frozen=True)
-class AuthorityRoll:
-    """An authority that another one follows, or should follow, as in the Secret `secret` of this version at `now`.
-
-    `change` is what happens to it besides the steps of a roll; None: nothing. `behind` is which Secret or pod lacks its present state, or
-    what else blocks the next step; None: nothing. `since` is the time since which nothing is behind: that in the Secret, or when the last
-    older pod became Ready; None: not noted yet.
-    """
-
-    secret: str
-    resource_version: str
-    authority: Authority
-    now: datetime.datetime
-    change: AuthorityChange | None = None
-    behind: str | None = None
-    since: datetime.datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.quorum import majority
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
-from herdkeeper.zookeeper.authority_roll import authorities_rolled
+from herdkeeper.zookeeper.authority_status import authorities_rolled
 from herdkeeper.zookeeper.state import NUMBERS, Ensemble, voters_of
 
 
