@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,11 @@ def _mark(reason: str | None) -> str:
 
 def _tree(shown: Shown) -> Text:
     """As `kubectl herdkeeper status` shows it."""
-    text = tree_text(f"namespace {shown.namespace}", stacks(shown.resources, shown.pods), Screen(io.StringIO(), colours=True))
+    text = tree_text(
+        f"namespace {shown.namespace}",
+        stacks(shown.resources, shown.pods, datetime.datetime.now(datetime.UTC)),
+        Screen(io.StringIO(), colours=True),
+    )
     return Text.from_ansi(text)
 
 

@@ -156,7 +156,11 @@ def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():
     [
         (None, Reason.WAITING_FOR_CHECKPOINT, "spec.bootstrap.checkpoint.name is flights-1: the Checkpoint does not exist yet"),
         (CHECKPOINT, Reason.WAITING_FOR_CHECKPOINT, "has not succeeded yet"),
-        (with_status(CHECKPOINT, phase="Failed"), Reason.INVALID_SPEC, "create one from another Checkpoint"),
+        (
+            with_status(CHECKPOINT, phase="Failed", message="take a later time"),
+            Reason.INVALID_SPEC,
+            "failed: take a later time; delete this Tablespace and create one from another Checkpoint",
+        ),
     ],
     ids=["no checkpoint", "still running", "failed"],
 )

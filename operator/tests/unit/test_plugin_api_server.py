@@ -197,7 +197,7 @@ def test_a_log_that_breaks_off_says_so(server) -> None:
 def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
     clients, _ = server
     with pytest.raises(
-        ClusterError, match=r"the API server does not know tablespaces of herdkeeper.io/v1alpha1: is herdkeeper installed there\?"
+        ClusterError, match=r"the API server does not know tablespaces of herdkeeper.io/v1alpha1: install herdkeeper there, or name another"
     ):
         clients("gone").list(TABLESPACE)
 

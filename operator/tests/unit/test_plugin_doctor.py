@@ -52,6 +52,14 @@ def test_nothing_is_wrong_with_a_stack_that_serves() -> None:
     assert (answer.exit_code, answer.text) == (FINE, "Nothing is wrong with the 4 resources in the namespace demo.")
 
 
+def test_a_namespace_without_resources_is_told_as_one() -> None:
+    answer, _ = called(PlayedCluster([], elsewhere=[OPERATOR]), "doctor")
+    assert (answer.exit_code, answer.text) == (
+        FINE,
+        "There is nothing of herdkeeper.io in the namespace demo; name another one with --namespace.",
+    )
+
+
 def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warnings() -> None:
     documents = stack()
     documents[0]["status"]["conditions"][0] = condition("Ready", "False", "QuorumLost", "1 of 3 voters serves")

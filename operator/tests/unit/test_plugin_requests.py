@@ -64,15 +64,43 @@ def test_roll_authorities_asks_the_ensemble_that_there_is() -> None:
         called(cluster, "roll-authorities", "other")
 
 
-@pytest.mark.parametrize(("answer", "exit_code"), [("done: nightly-20261121", FINE), ("refused: one is not over", WRONG)])
-def test_run_now_waits_for_the_operator_s_answer(answer: str, exit_code: int) -> None:
+def test_run_now_waits_for_the_operator_s_answer() -> None:
     cluster = PlayedCluster(schedules())
 
     def pause(_: float) -> None:
-        cluster.documents[0]["metadata"]["annotations"] = {"herdkeeper.io/run-now-answer": answer}
+        cluster.documents[0]["metadata"]["annotations"] = {"herdkeeper.io/run-now-answer": "refused: one is not over"}
 
     told, _ = called(cluster, "run-now", "nightly", "--wait", pause=pause)
-    assert (told.exit_code, answer in told.text) == (exit_code, True)
+    assert (told.exit_code, told.text) == (WRONG, "ScheduledCheckpoint/nightly: refused: one is not over")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "kind", "phase", "findings", "exit_code"),
+    [
+        ("nightly", "Checkpoint", "Succeeded", 0, FINE),
+        ("nightly", "Checkpoint", "Failed", 0, WRONG),
+        ("weekly", "ReplicationAudit", "Succeeded", 0, FINE),
+        ("weekly", "ReplicationAudit", "Succeeded", 3, WRONG),
+    ],
+)
+def test_run_now_waits_for_the_end_of_the_run_that_was_made(schedule: str, kind: str, phase: str, findings: int, exit_code: int) -> None:
+    cluster = PlayedCluster(schedules())
+    asked = next(item for item in cluster.documents if item["metadata"]["name"] == schedule)
+    made = resource(kind, f"{schedule}-20261121", message="the job has not started yet")
+
+    def pause(_: float) -> None:
+        if made not in cluster.documents:
+            asked["metadata"]["annotations"] = {"herdkeeper.io/run-now-answer": f"done: {schedule}-20261121"}
+            cluster.documents.append(made)
+        elif made["status"]["message"] == "the job has not started yet":
+            made["status"]["message"] = "the job is running"
+        else:
+            made["status"] |= {"phase": phase, "findingsTotal": findings, "message": "it is over"}
+
+    told, written = called(cluster, "run-now", schedule, "--wait", pause=pause)
+    assert (told.exit_code, told.text) == (exit_code, f"{kind}/{schedule}-20261121: it is over")
+    assert f"{kind}/{schedule}-20261121: the job is running" in written
+    assert told.document["run"] == f"{schedule}-20261121"
 
 
 BEGUN = {"startedAt": "2026-11-21T14:30:00Z", "leader": "db-herddb-0", "tables": [{"name": "t"}], "completedAt": "2026-11-21T14:31:00Z"}

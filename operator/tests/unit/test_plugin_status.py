@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from played_cluster import PlayedCluster, called, condition, pod, resource, stack
 
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+from herdkeeper.shared.time import text_of
 
 
 def status(*documents: dict, **options: bool) -> str:
@@ -96,6 +99,51 @@ def test_a_pod_that_does_not_serve_says_why() -> None:
     )
     assert "✘ zk-zookeeper-0  worker" in text
     assert "ImagePullBackOff no such image" in text
+
+
+def young(item: dict, seconds: float = 0) -> dict:
+    item["metadata"]["creationTimestamp"] = text_of(datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds))
+    return item
+
+
+def test_a_pod_that_has_only_just_begun_to_start_is_not_wrong_until_two_minutes_are_over() -> None:
+    owner, starting = resource("BookKeeperCluster", "bk"), pod("bk-autorecovery-x", "autorecovery", "BookKeeperCluster/bk", ready=False)
+    answer, _ = called(PlayedCluster([owner, young(starting)]), "status")
+    assert ("● bk-autorecovery-x  worker, starting" in answer.text, answer.exit_code) == (True, FINE)
+    answer, _ = called(PlayedCluster([owner, young(starting, 121)]), "status")
+    assert ("✘ bk-autorecovery-x" in answer.text, answer.exit_code) == (True, WRONG)
+
+
+def test_a_young_pod_whose_image_is_not_there_is_wrong_at_once() -> None:
+    waiting = [{"name": "server", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+    failing = young(pod("bk-autorecovery-x", "autorecovery", "BookKeeperCluster/bk", ready=False, containerStatuses=waiting))
+    assert "✘ bk-autorecovery-x" in status(resource("BookKeeperCluster", "bk"), failing)
+
+
+def test_a_pod_that_stops_is_not_wrong_until_its_time_for_it_is_over() -> None:
+    def stops(seconds: float) -> str:
+        item = pod("bk-bookie-5-0", "bookie", "BookKeeperCluster/bk", ready=False)
+        item["metadata"]["deletionTimestamp"] = text_of(datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds))
+        return status(resource("BookKeeperCluster", "bk"), item)
+
+    assert "● bk-bookie-5-0  worker, stopping" in stops(20)
+    assert "✘ bk-bookie-5-0" in stops(-5)
+
+
+def test_a_resource_that_is_being_deleted_says_what_it_waits_for_once_the_operator_has_looked() -> None:
+    item = resource("ZooKeeperCluster", "zk")
+    item["metadata"] |= {"deletionTimestamp": "2026-11-21T14:30:00Z", "generation": 2}
+    item["status"]["conditions"][1] = condition("Progressing", "True", "Rolling", "zk-zookeeper-1 restarts")
+    assert line_of(status(item), "zk").endswith("is being deleted")
+    item["metadata"]["generation"] = 1
+    item["status"]["conditions"][1] = condition("Progressing", "True", "WaitingForDependents", "first delete BookKeeperCluster bk")
+    assert line_of(status(item), "zk").endswith("is being deleted; WaitingForDependents: first delete BookKeeperCluster bk")
+
+
+def test_what_ready_tells_is_not_told_by_progressing_again() -> None:
+    item = run_of("first", "2026-01-01T00:00:00Z", "Failed", "Failed")
+    item["status"]["conditions"].append(condition("Progressing", "False", "Failed", "nothing is left to do"))
+    assert "nothing is left to do" not in status(item)
 
 
 def test_a_copy_with_other_rows_is_wrong() -> None:

@@ -419,3 +419,25 @@ def test_a_long_history_is_rendered_in_bounds() -> None:
     assert "… and 40 smaller or dropped tables." in html
     assert "… and 35 more with" in html
     assert len(html) < 2_500_000
+
+
+@pytest.mark.parametrize(
+    ("hours", "axis", "column"),
+    [
+        ((0, 0.01), ["03:00:00", "03:00:09", "03:00:18", "03:00:27", "03:00:36"], ["03:00:00", "03:00:36"]),
+        ((0, 2), ["05-04 03:00", "05-04 03:30", "05-04 04:00", "05-04 04:30", "05-04 05:00"], ["03:00", "05:00"]),
+        ((0,), ["05-04 03:00"], ["05-04"]),
+    ],
+)
+def test_labels_of_times_differ_also_when_the_checkpoints_are_seconds_apart(
+    hours: tuple[float, ...], axis: list[str], column: list[str]
+) -> None:
+    page = render_history(history_of(*(checkpoint(3 + index, each) for index, each in enumerate(hours))), at(30))
+    for plot, expected in (("What can be restored", axis), ("Time of the job", column)):
+        svg = page.partition(f'aria-label="{plot}"')[2].partition("</svg>")[0]
+        assert [label for label in re.findall(r">([^<>]+)</text>", svg) if ":" in label or "05-04" in label] == expected
+
+
+def test_one_row_is_told_as_one() -> None:
+    page = render_history(history_of(replace(A, tables=(TableSize("t", 1, 697),))), at(30))
+    assert (">1 row<" in page, "t: 1 row, 697 B" in page, "1 rows" in page) == (True, True, False)

@@ -82,7 +82,8 @@ class ApiServer:
             items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
         except _NotFoundError as error:
             raise ClusterError(
-                f"the API server does not know {kind.plural} of {kind.api_version}: is herdkeeper installed there?"
+                f"the API server does not know {kind.plural} of {kind.api_version}: "
+                "install herdkeeper there, or name another cluster by --context or --kubeconfig"
             ) from error
         found = ({"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items)
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))

@@ -127,6 +127,11 @@ def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind
     return kind, find(cluster, kind, name, argument)
 
 
+def nothing_in(namespace: str) -> str:
+    """Returns the sentence for a namespace without resources of herdkeeper.io."""
+    return f"There is nothing of herdkeeper.io in the namespace {namespace}; name another one with --namespace."
+
+
 def listed(names: Sequence[str]) -> str:
     """Returns names as text, shortened if there are many."""
     shown = ", ".join(names[:MOST_NAMES])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from herdkeeper.plugin.stack_tree import Part, Trouble
+from herdkeeper.plugin.stack_tree import Part, Trouble, comes_or_goes
 from herdkeeper.shared.objects import Json, is_ready, pod_trouble
 
 MOST_EVENTS = 15
@@ -50,9 +51,10 @@ def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]
             yield Finding(f"operator {pod['metadata']['name']}", pod_trouble(pod), do="Read its log.")
 
 
-def failing_pods(pods: Iterable[Json]) -> Iterator[str]:
-    """Yields the names of pods that neither serve nor have succeeded."""
-    return (str(pod["metadata"]["name"]) for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded")
+def failing_pods(pods: Iterable[Json], now: datetime.datetime) -> Iterator[str]:
+    """Yields the names of pods that neither serve nor have succeeded, and are not just starting or stopping."""
+    failing = (pod for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded")
+    return (str(pod["metadata"]["name"]) for pod in failing if not comes_or_goes(pod, now))
 
 
 def newest_warnings(events: Sequence[Json]) -> list[str]:

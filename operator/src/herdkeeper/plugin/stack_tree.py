@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from herdkeeper.plugin.kinds import AUDIT, BOOKKEEPER, CHECKPOINT, HERDDB, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, TABLESPACE, ZOOKEEPER
 from herdkeeper.plugin.reasons import EXPLAINED, reason_of
-from herdkeeper.shared.objects import Json, is_made_for, is_ready, pod_trouble
+from herdkeeper.shared.objects import STARTING, Json, is_made_for, is_ready, pod_trouble, stopping
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of
 
 PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     BOOKKEEPER.name: (ZOOKEEPER.name, ("zooKeeperRef",)),
@@ -27,6 +29,8 @@ STUCK = (Reason.ACTION_FAILED, Reason.DRAIN_FAILED, Reason.UNREADABLE)
 """Reasons that need a person if they last, which the operator can't know."""
 _LACKS_COPIES = {"critical": "Critical", "underReplicated": "UnderReplicated"}
 """Severities of findings that an alert is about, too, by their name in a status."""
+STARTUP_SECONDS = 120.0
+"""How long a pod may take until it is Ready, before that is told as wrong."""
 WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
 """What is wrong with a replica, by its role."""
 
@@ -71,12 +75,21 @@ class Part:
             yield from part.walk()
 
 
-def stacks(resources: Sequence[Json], pods: Sequence[Json]) -> tuple[Part, ...]:
-    """Returns the roots of the tree: resources without an existing parent."""
+def stacks(resources: Sequence[Json], pods: Sequence[Json], now: datetime.datetime) -> tuple[Part, ...]:
+    """Returns the roots of the tree: resources without an existing parent. `now` tells which pods have only just begun to start."""
     shown = tuple(_without_earlier_runs(resources))
     there = {_key(item) for item in shown}
     roots = [item for item in shown if parent_of(item) not in there]
-    return tuple(_part(item, shown, pods) for item in roots)
+    return tuple(_part(item, shown, [(pod, comes_or_goes(pod, now)) for pod in pods]) for item in roots)
+
+
+def comes_or_goes(pod: Json, now: datetime.datetime) -> bool:
+    """Returns whether a pod is starting or stopping, as in every roll, and takes no longer for it than it may."""
+    if (end := stopping(pod)) is not None:
+        return now.timestamp() <= end.killed_at
+    created = moment_of(pod["metadata"].get("creationTimestamp"))
+    young = created is not None and (now - created).total_seconds() <= STARTUP_SECONDS
+    return young and not is_ready(pod) and pod_trouble(pod) == STARTING
 
 
 def worst(parts: Iterable[Part]) -> State:
@@ -129,11 +142,15 @@ def _trouble(entry: Json) -> Trouble:
 
 
 def _is_wrong(item: Json, entry: Json) -> bool:
-    """Returns whether a condition shows a problem. Progressing does only if it needs a person; an active run is just not Ready yet."""
+    """Returns whether a condition shows a problem. Progressing does only if it needs a person, and Ready does not say it; an active
+    run is just not Ready yet.
+    """
     reason = reason_of(entry["reason"])
     needs_person = reason is not None and reason.needs_person
     if entry["type"] == "Progressing":
-        return needs_person or reason in STUCK
+        ready = condition(item, "Ready")
+        told = ready is not None and ready["reason"] == entry["reason"] and _is_wrong(item, ready)
+        return (needs_person or reason in STUCK) and not told
     if entry["type"] == "Ready":
         return needs_person if item["kind"] in RUNS else entry["status"] != "True"
     return entry["status"] == "False" or (entry["status"] == "Unknown" and reason is Reason.UNREADABLE)
@@ -160,12 +177,12 @@ def parent_of(item: Json) -> tuple[str, str] | None:
     return (kind, str(found["name"])) if "name" in found else None
 
 
-def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json]) -> Part:
+def _part(item: Json, resources: Sequence[Json], pods: Sequence[tuple[Json, bool]]) -> Part:
     own = _key(item)
     below = tuple(_part(other, resources, pods) for other in resources if parent_of(other) == own)
-    mine = (pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded")
+    mine = (each for each in pods if is_made_for(each[0], *own) and (each[0].get("status") or {}).get("phase") != "Succeeded")
     found = (*troubles(item), *_found_by_audit(item, resources))
-    parts = (*(_pod(item, pod) for pod in mine), *_replicas(item), *below)
+    parts = (*(_pod(item, *each) for each in mine), *_replicas(item), *below)
     return Part(label(item), _state(item, found), said(item), found, parts)
 
 
@@ -208,11 +225,10 @@ def _state(item: Json, found: tuple[Trouble, ...]) -> State:
 
 def said(item: Json) -> str:
     """The state in one sentence, and what is done or waited for, or that somebody stopped it."""
-    if item["metadata"].get("deletionTimestamp"):
-        return "is being deleted"
-    message = str((item.get("status") or {}).get("message") or "")
+    deleted = bool(item["metadata"].get("deletionTimestamp"))
+    message = "is being deleted" if deleted else str((item.get("status") or {}).get("message") or "")
     progressing = condition(item, "Progressing")
-    if progressing is None or progressing["message"] in message:
+    if progressing is None or progressing["message"] in message or (deleted and _is_outdated(item)):
         return message
     reason = reason_of(progressing["reason"])
     if progressing["status"] != "True" and not (reason is not None and reason.is_asked_for):
@@ -220,10 +236,12 @@ def said(item: Json) -> str:
     return f"{message}; {progressing['reason']}: {progressing['message']}"
 
 
-def _pod(owner: Json, pod: Json) -> Part:
+def _pod(owner: Json, pod: Json, comes_or_goes: bool) -> Part:
     name, node = str(pod["metadata"]["name"]), str((pod.get("spec") or {}).get("nodeName") or "no node")
     role = _role(owner, name)
     said = f"{node}, {role}" if role else node
+    if comes_or_goes:
+        return Part(name, State.WORKING, f"{node}, {pod_trouble(pod)}")
     if is_ready(pod):
         return Part(name, State.FINE, said)
     if owner["kind"] in RUNS and (pod.get("status") or {}).get("phase") == "Running":

@@ -30,6 +30,8 @@ _MOST_LINES = 20
 _MOST_TABLES = 25
 _MAX_WARNINGS = 50
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_SHORT = 10 * _MINUTE
+"""Up to this, labels of times need seconds."""
 _WEIGHTS = {
     WarningLevel.LOST: ("critical", "lost", "a checkpoint that can't be restored"),
     WarningLevel.DOUBTFUL: ("atrisk", "doubtful", "something is unknown"),
@@ -188,10 +190,11 @@ def _line(name: str, sizes: Sequence[tuple[Recorded, int, dict[str, TableSize]]]
     points: list[Point | None] = []
     for each, at, tables in sizes:
         size = tables.get(name)
-        title = "" if size is None else f"{name}, {_moment(each)} UTC: {size.rows:,} rows, {in_bytes(size.bytes)}"
+        title = "" if size is None else f"{name}, {_moment(each)} UTC: {many(size.rows, 'row')}, {in_bytes(size.bytes)}"
         points.append(None if size is None else Point(at, size.rows, title))
     newest = sizes[-1][2].get(name)
-    return Line(name, tuple(points), "dropped" if newest is None else f"{number(newest.rows)} rows")
+    rows = "dropped" if newest is None else "1 row" if newest.rows == 1 else f"{number(newest.rows)} rows"
+    return Line(name, tuple(points), rows)
 
 
 def _by_checkpoint(history: History) -> str:
@@ -280,9 +283,9 @@ def _origin(link: Link) -> str:
 
 def _listed(tables: Sequence[TableSize]) -> str:
     largest = sorted(tables, key=lambda size: (-size.rows, size.name))
-    lines = "".join(f"<div>{escape(size.name)}: {size.rows:,} rows, {in_bytes(size.bytes)}</div>" for size in largest[:_MOST_TABLES])
+    lines = "".join(f"<div>{escape(size.name)}: {many(size.rows, 'row')}, {in_bytes(size.bytes)}</div>" for size in largest[:_MOST_TABLES])
     left = largest[_MOST_TABLES:]
-    more = f"<div>… and {len(left):,} more with {sum(size.rows for size in left):,} rows</div>" if left else ""
+    more = f"<div>… and {len(left):,} more with {many(sum(size.rows for size in left), 'row')}</div>" if left else ""
     return f"<details><summary>{many(len(tables), 'table')}</summary>{lines}{more}</details>"
 
 
@@ -319,7 +322,11 @@ def _moment(checkpoint: Recorded) -> str:
 
 
 def _minute(millis: float) -> str:
-    return stamp(int(millis))[:16].replace("T", " ")
+    return _second(millis)[:16]
+
+
+def _second(millis: float) -> str:
+    return stamp(int(millis))[:19].replace("T", " ")
 
 
 def _labels(links: Sequence[Link]) -> list[str]:
@@ -327,19 +334,21 @@ def _labels(links: Sequence[Link]) -> list[str]:
     moments = [link.checkpoint.moment_millis for link in links]
     known = [at for at in moments if at is not None]
     span = max(known, default=0) - min(known, default=0)
-    begin, end = (11, 16) if 0 < span <= 2 * _DAY else _label_slice(span)
-    return ["?" if at is None else _minute(at)[begin:end] for at in moments]
+    begin, end = (11, 16) if _SHORT < span <= 2 * _DAY else _label_slice(span)
+    return ["?" if at is None else _second(at)[begin:end] for at in moments]
 
 
 def _times(moments: Sequence[int]) -> Times:
     """The time axis; labels are as short as distinct ticks allow."""
     first, last = min(moments), max(moments)
-    begin, end = (5, 16) if last - first <= 2 * _DAY else _label_slice(last - first)
-    return Times(first, last, lambda at: _minute(at)[begin:end])
+    begin, end = (5, 16) if first == last or _SHORT < last - first <= 2 * _DAY else _label_slice(last - first)
+    return Times(first, last, lambda at: _second(at)[begin:end])
 
 
 def _label_slice(span: int) -> tuple[int, int]:
-    """The label's slice of `2026-05-04 03:00`: month and day, or year and month for more than 300 days."""
+    """The label's slice of `2026-05-04 03:00:07`: the time of day for minutes, month and day, or year and month for more than 300 days."""
+    if 0 < span <= _SHORT:
+        return (11, 19)
     return (5, 10) if span <= 300 * _DAY else (0, 7)
 
 

@@ -28,7 +28,7 @@ def plan_schedule(series: RunSeries) -> Plan:
     kind, _ = kind_of_runs(schedule)
     expired = () if isinstance(needed, Unknown) else expired_runs(schedule, series.runs, series.now, needed)
     actions = (*_starts(series), *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired))
-    wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
+    wait = Wait(Reason.SUSPENDED, "spec.suspend is true: no run is due") if schedule.spec.suspend else None
     again = requeue_after_seconds(None, seconds_to_next(schedule.spec, series.now), acts=bool(actions))
     if isinstance(needed, Unknown):
         wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted until then")

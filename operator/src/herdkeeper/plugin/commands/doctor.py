@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command, nothing_in
 from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
 from herdkeeper.plugin.stack_tree import stacks
@@ -27,8 +28,9 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
     resources = [item for kind in RESOURCES for item in cluster.list(kind)]
     pods = cluster.list(POD)
     of_operator, unknown = _operator(cluster, operator_namespace)
-    found = [*of_operator, *findings(stacks(resources, pods))]
-    logs = {pod: _last_lines(cluster, pod) for pod in failing_pods(pods)}
+    now = datetime.datetime.now(datetime.UTC)
+    found = [*of_operator, *findings(stacks(resources, pods, now))]
+    logs = {pod: _last_lines(cluster, pod) for pod in failing_pods(pods, now)}
     warnings = _events(cluster) if found else []
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
@@ -38,6 +40,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
     }
     if not found:
         fine = f"Nothing is wrong with the {len(resources)} resources in the namespace {cluster.namespace}."
+        fine = fine if resources else nothing_in(cluster.namespace)
         return found, document, f"{fine} {unknown}".rstrip()
     parts = [each.text for each in found]
     parts += [unknown] if unknown else []

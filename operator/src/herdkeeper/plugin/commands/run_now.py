@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, find_any, listed
-from herdkeeper.plugin.kinds import SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, Kind
-from herdkeeper.plugin.request import Request, ask, waiting
+from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, Kind
+from herdkeeper.plugin.request import Awaited, Request, ask, awaited, waiting
+from herdkeeper.plugin.runs import end_of
 from herdkeeper.shared import names
 
 REQUEST = Request(names.RUN_NOW_ANNOTATION, "yes", names.RUN_NOW_ANSWER_ANNOTATION)
-KINDS = (SCHEDULED_CHECKPOINT, SCHEDULED_AUDIT)
+RUNS = {SCHEDULED_CHECKPOINT: CHECKPOINT, SCHEDULED_AUDIT: AUDIT}
+"""What a schedule of each kind makes."""
+KINDS = tuple(RUNS)
 
 
 def run(call: Call) -> Answer:
-    """Request a run; with `--wait`, wait until the operator has created or refused it, not until it has ended."""
+    """Request a run; with `--wait`, wait until it has ended. Findings of an audit are not a success."""
     kind, name = schedule_of(call.cluster, call.given.schedule)
-    return ask(call, kind, name, REQUEST, "a run was requested")
+    answer = ask(call, kind, name, REQUEST, "a run was requested")
+    made = str(answer.document.get("outcome", "")).removeprefix("done: ")
+    return awaited(call, replace(answer, document={**answer.document, "run": made}), Awaited(RUNS[kind], made, end_of))
 
 
 def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
@@ -44,7 +51,8 @@ COMMAND = Command(
     run,
     (
         Argument("schedule", "a ScheduledCheckpoint or ScheduledReplicationAudit, as NAME or KIND/NAME", kind=SCHEDULED_CHECKPOINT),
-        *waiting("120"),
+        *waiting("3600"),
     ),
+    description="With `--wait` it waits for the end of the run, as `checkpoint` and `audit` do.",
     writes=True,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes
+import datetime
+
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, nothing_in
 from herdkeeper.plugin.kinds import POD, RESOURCES
 from herdkeeper.plugin.stack_tree import State, document, stacks, worst
 from herdkeeper.plugin.tree_text import tree_text
@@ -30,15 +32,11 @@ def run(call: Call) -> Answer:
 def _look(call: Call) -> Answer:
     resources = [item for kind in RESOURCES for item in call.cluster.list(kind)]
     pods = call.cluster.list(POD)
-    parts = stacks(resources, pods)
+    parts = stacks(resources, pods, datetime.datetime.now(datetime.UTC))
     namespace = call.cluster.namespace
     state = worst(parts)
     found = {"namespace": namespace, "state": state.value, "stacks": [document(part) for part in parts]}
-    text = (
-        tree_text(f"namespace {namespace}", parts, call.screen)
-        if parts
-        else f"There is nothing of herdkeeper.io in the namespace {namespace}; name another one with --namespace."
-    )
+    text = tree_text(f"namespace {namespace}", parts, call.screen) if parts else nothing_in(namespace)
     return Answer(text, found, WRONG if state is State.WRONG else FINE)
 
 
