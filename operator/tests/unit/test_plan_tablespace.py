@@ -51,6 +51,15 @@ SETTLED = TablespaceObserved(
 NEW = replace(SETTLED, record=RecordAbsent(), leaderships={}, nodes=dict.fromkeys(NODES, ()))
 
 
+def test_a_cluster_that_is_not_there_is_told_apart_from_one_without_nodes():
+    for seen, said in (
+        (replace(NEW, herddb=None, log=None), "the HerdDBCluster db does not exist, or its spec is invalid"),
+        (replace(NEW, log=None), "the HerdDBCluster db has no nodes yet"),
+    ):
+        waiting = plan_tablespace(UNMADE, seen).wait
+        assert (waiting.reason, waiting.message) == (Reason.WAITING_FOR_HERDDB, said)
+
+
 def test_it_is_made_by_the_node_that_leads_herddb_s_own_tablespace():
     assert plan_tablespace(UNMADE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 30_000),)
 

@@ -138,7 +138,8 @@ def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore |
     ensemble = reader.kubernetes.readable(ZooKeeperCluster, key)
     if ensemble is None:
         return StoreMissing(
-            Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} does not exist in the namespace {key.namespace}"
+            Reason.WAITING_FOR_ZOOKEEPER,
+            f"the ZooKeeperCluster {key.name} does not exist in the namespace {key.namespace}, or its spec is invalid",
         )
     serving = is_settled_resource(ensemble)
     if not serving and (ensemble.status is None or not ensemble.status.founded):

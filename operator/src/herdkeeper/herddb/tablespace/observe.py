@@ -69,7 +69,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     log = log_store(bookkeeper)
     others = tuple(other for other in reader.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     unread_others = tuple(each for each in declared_tablespaces(database, reader) if not each.readable)
-    why = Unknown("the HerdDBCluster does not exist yet")
+    why = Unknown("the HerdDBCluster does not exist, or its spec is invalid" if herddb is None else "the HerdDBCluster has no nodes yet")
     seen = TablespaceObserved(herddb, log, why, why, None, {}, {}, others, unread_others=unread_others, now=now)
     if herddb is None or log is None:
         return seen

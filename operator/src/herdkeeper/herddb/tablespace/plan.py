@@ -71,8 +71,10 @@ def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
 
 def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
     reference = tablespace.spec.herd_db_ref.name
-    if seen.herddb is None or seen.log is None:
-        return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} does not exist or has no nodes yet")
+    if seen.herddb is None:
+        return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} does not exist, or its spec is invalid")
+    if seen.log is None:
+        return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} has no nodes yet")
     match seen.record:
         case Unknown(why):
             return Plan.waiting(Reason.UNREADABLE, why)
