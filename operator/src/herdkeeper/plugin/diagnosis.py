@@ -48,7 +48,9 @@ def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]
         )
     elif not any(is_ready(pod) for pod in pods):
         for pod in pods:
-            yield Finding(f"operator {pod['metadata']['name']}", pod_trouble(pod), do="Read its log.")
+            name = str(pod["metadata"]["name"])
+            do = f"See `kubectl describe pod {name} --namespace {namespace}`, and its log."
+            yield Finding(f"operator {name}", pod_trouble(pod), do=do)
 
 
 def failing_pods(pods: Iterable[Json], now: datetime.datetime) -> Iterator[str]:

@@ -112,14 +112,16 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.DRAINED: Explained("No ledger names the bookie any more, and every entry was read back elsewhere."),
     # waiting
     Reason.WAITING_FOR_ZOOKEEPER: Explained(
-        "The ZooKeeperCluster it refers to is not Ready, or does not exist.", "Create the ZooKeeperCluster, or do what its own status says."
+        "The ZooKeeperCluster it refers to is not Ready, or does not exist.",
+        "Do what the status of the ZooKeeperCluster says, or create it if there is none.",
     ),
     Reason.WAITING_FOR_BOOKKEEPER: Explained(
         "The BookKeeperCluster it refers to is not Ready, or does not exist.",
-        "Create the BookKeeperCluster, or do what its own status says.",
+        "Do what the status of the BookKeeperCluster says, or create it if there is none.",
     ),
     Reason.WAITING_FOR_HERDDB: Explained(
-        "The HerdDBCluster it refers to is not Ready, or does not exist.", "Create the HerdDBCluster, or do what its own status says."
+        "The HerdDBCluster it refers to is not Ready, or does not exist.",
+        "Do what the status of the HerdDBCluster says, or create it if there is none.",
     ),
     Reason.WAITING_FOR_TABLESPACE: Explained("A Tablespace must exist, or change, before this continues.", "Check the named Tablespace."),
     Reason.WAITING_FOR_CHECKPOINT: Explained("The Checkpoint it is to be made from has not succeeded.", "Wait, or create the Checkpoint."),
