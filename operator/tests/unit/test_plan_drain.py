@@ -178,7 +178,7 @@ def test_it_waits_and_says_why(bookie, rest, reason, says):
                 *(
                     "make bk-1 read-only",
                     "copy 1 closed ledgers",
-                    "open ledgers, once their writers have moved on: 42 (tablespace flights)",
+                    "open ledgers of it, and read them back, once their writers have moved on: 42 (tablespace flights)",
                 ),
                 *("stop bk-1", "remove the identity bk-1", "delete the volume claims bk-bookie-1-journal, bk-bookie-1-ledgers"),
             ),

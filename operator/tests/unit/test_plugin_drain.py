@@ -55,8 +55,8 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
     cluster = bookies()
     told = iter(
         [
-            {"drain": {"ledgers": 12, "message": "MovingLedgers: they are copied"}},
-            {"drain": {"ledgers": 12, "message": "MovingLedgers: they are copied"}},
+            {"drain": {"ledgers": 12, "message": "MovingLedgers: 12 ledgers are left on bk-bookie-3"}},
+            {"drain": {"ledgers": 12, "message": "MovingLedgers: 12 ledgers are left on bk-bookie-3"}},
             {"drain": {"ledgers": 0, "message": "Retiring: its identity is removed"}, "state": "ReadOnly"},
             {"drain": None, "state": "Stopped"},
         ]
@@ -68,7 +68,7 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
     answer, written = called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)
     assert written == [
         "BookKeeperCluster/bk: bookie 3 will be drained",
-        "bk-bookie-3: 12 ledgers are left; MovingLedgers: they are copied",
+        "bk-bookie-3: MovingLedgers: 12 ledgers are left on bk-bookie-3",
         "bk-bookie-3: 0 ledgers are left; Retiring: its identity is removed",
     ]
     assert answer.exit_code == FINE

@@ -197,7 +197,7 @@ def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
     still_open = [share for share in bookie.shares if not share.closed]
     size = sum(share.payload_bytes for share in closed)
     move = f"copy {len(closed)} closed ledgers of {bookie.bookie_id} (about {size} bytes) to other bookies, and read them back"
-    turn = f"then do the same with {len(still_open)} open ledgers, once their writers have moved on: {open_ledgers(still_open)}"
+    turn = f"copy {len(still_open)} open ledgers of it, and read them back, once their writers have moved on: {open_ledgers(still_open)}"
     steps = (
         (f"make {bookie.bookie_id} read-only", bookie.mode is Mode.WRITABLE),
         (move, bool(closed)),

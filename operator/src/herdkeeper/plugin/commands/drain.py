@@ -79,8 +79,9 @@ def end_of(cluster: Json, number: int) -> Outcome | None:
 def progress(cluster: Json, number: int) -> str:
     """Returns the progress of a drain."""
     drain = (_entry(cluster, number) or {}).get("drain") or {}
-    ledgers = f"{drain['ledgers']} ledgers are left; " if drain.get("ledgers") is not None else ""
-    return f"{ledgers}{drain.get('message', 'the operator has not started yet')}"
+    message = str(drain.get("message", "the operator has not started yet"))
+    told = drain.get("ledgers") is None or "ledgers are left" in message
+    return message if told else f"{drain['ledgers']} ledgers are left; {message}"
 
 
 def _entry(cluster: Json, number: int) -> Json | None:
