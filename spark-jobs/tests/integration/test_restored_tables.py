@@ -44,6 +44,8 @@ _ROWS: tuple[tuple[Value, ...], ...] = (
     ("é ß", 128, 128, b"a", datetime(1, 1, 1, tzinfo=UTC), 5e-324, True, [3.0]),
 )
 """Values of each type, in the order of _WORDS."""
+_LONG = "n" * 129
+"""A name that DDL accepts, and an INSERT refuses."""
 _TABLES = (
     f"CREATE TABLE every_type (k int, {', '.join(f'{word}_n {word}, {word}_v {word} NOT NULL' for word in _WORDS)}, PRIMARY KEY (k))",
     "CREATE TABLE defaults (k int, s string DEFAULT 'it''s é', e string DEFAULT '', l long DEFAULT -9223372036854775808, "
@@ -65,6 +67,10 @@ _TABLES = (
     "CREATE INDEX by_p ON going (p)",
     "CREATE TABLE before_it (k int PRIMARY KEY, gone int, titled string, wide long DEFAULT 5)",
     "CREATE TABLE without_rows (k long PRIMARY KEY, v string NOT NULL)",
+    "CREATE TABLE two_keys (shop string, n int AUTO_INCREMENT, PRIMARY KEY (n, shop))",
+    f"CREATE TABLE long_column (k int PRIMARY KEY, {_LONG} string)",
+    "CREATE TABLE paths (k int PRIMARY KEY, first string NOT NULL DEFAULT 'c:\\')",
+    "ALTER TABLE paths ADD COLUMN second string DEFAULT ', third string'",
 )
 _CHANGES = (
     "INSERT INTO defaults (k) VALUES (1)",
@@ -84,6 +90,9 @@ _CHANGES = (
     "ALTER TABLE before_it ADD COLUMN later double DEFAULT 0.5",
     "INSERT INTO before_it (key_now) VALUES (3)",
     "EXECUTE RENAMETABLE 'written','before_it','after_it'",
+    "INSERT INTO two_keys (shop, n) VALUES ('a', 1), ('b', 1)",
+    "INSERT INTO long_column VALUES (1, 'named')",
+    "INSERT INTO paths (k) VALUES (1)",
 )
 
 

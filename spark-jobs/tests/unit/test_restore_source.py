@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from places import write
@@ -12,7 +13,9 @@ from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, w
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
+from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import open_source
+from herdkeeper_jobs.restore.verify import digest_in_sql
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
@@ -26,6 +29,11 @@ def test_a_reference_to_a_table_that_the_checkpoint_does_not_have_is_refused_and
     [
         (replace(PARENT, columns=(*PARENT.columns, Column("n", ColumnType.NULL, 9))), UNIQUE, "column 'n' has the type null"),
         (replace(PARENT, name="a`b"), UNIQUE, "the name 'a`b' has a back-tick"),
+        (
+            replace(PARENT, columns=(Column("k" * 129, ColumnType.LONG, 0),), primary_key=("k" * 129,), auto_increment=True),
+            UNIQUE,
+            "the name k{40}… of the AUTO_INCREMENT column is too long",
+        ),
         (
             replace(PARENT, foreign_keys=(ForeignKey("f`k", "uuid-parent", ("id",), ("id",)),)),
             UNIQUE,
@@ -52,6 +60,20 @@ def test_a_reference_to_a_table_that_the_checkpoint_does_not_have_is_refused_and
 def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: TableDefinition, index: ManifestIndex, reason: str) -> None:
     with pytest.raises(RestoreRefused, match=reason):
         open_source(write_checkpoint(tmp_path, {table: []}, (index,)))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_table_with_a_name_that_no_select_accepts_is_restored_only_if_it_is_empty(tmp_path: Path, rows: int) -> None:
+    """CREATE TABLE accepts it, and nobody can write a row. A row is there if the table was renamed."""
+    manifest = write_checkpoint(
+        tmp_path, {replace(PARENT, name="n" * 129): PARENT_ROWS[:rows], replace(PARENT, name="m" * 128): PARENT_ROWS}
+    )
+    if rows:
+        with pytest.raises(RestoreRefused, match=r"table n{40}…: its name is too long for an INSERT"):
+            open_source(manifest)
+    else:
+        named = [table for table in open_source(manifest).tables if not table.definition.can_be_queried]
+        assert [digest_in_sql(cast(Session, None), table).rows for table in named] == [0], "without a question to a node"
 
 
 def test_an_index_or_a_foreign_key_whose_column_was_dropped_or_renamed_does_not_prevent_a_restore(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
-from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition, is_short
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
 
@@ -19,6 +21,8 @@ SQL_TYPES = {
     ColumnType.BOOLEAN: "boolean",
     ColumnType.FLOAT_ARRAY: "floata",
 }
+_PLAIN_TEXT = re.compile(rb"([^'\\]|''|\\[^'])*")
+"""Between quotes, whatever follows: no quote comes after a single backslash, which HerdDB's parser may take for a part of the text."""
 _ON_DELETE = {0: "", 1: " ON DELETE CASCADE", 2: " ON DELETE SET NULL"}
 _FILLERS: dict[ColumnType, Value] = {
     ColumnType.STRING: "",
@@ -35,10 +39,17 @@ _FILLERS: dict[ColumnType, Value] = {
 def create_table(table: TableDefinition) -> str:
     """CREATE TABLE IF NOT EXISTS with types, NOT NULL, defaults, primary key and auto-increment; without indexes and foreign keys.
 
-    A table without a declared primary key has HerdDB's `_pk`. It is created like any other column: HerdDB sees no difference.
+    A table without a declared primary key has HerdDB's `_pk`. It is created like any other column: HerdDB sees no difference. Defaults of
+    `defaults_apart` are left out.
     """
-    columns = ", ".join(_column(column, table) for column in table.columns)
+    columns = ", ".join(_column(replace(column, default=None) if _is_apart(column) else column, table) for column in table.columns)
     return f"CREATE TABLE IF NOT EXISTS {quoted(table.name)} ({columns}, PRIMARY KEY ({_names(table.primary_key)}))"
+
+
+def defaults_apart(table: TableDefinition) -> list[str]:
+    """ALTER TABLE of each column whose default is a text with a backslash before a quote, such as the closing one. In one statement with
+    another text, HerdDB's parser may read on to that one's quote."""
+    return [f"ALTER TABLE {quoted(table.name)} MODIFY {_column(column, table)}" for column in table.columns if _is_apart(column)]
 
 
 def create_index(index: ManifestIndex) -> str:
@@ -56,9 +67,10 @@ def add_foreign_key(table: str, key: ForeignKey, parent: str) -> str:
 
 
 def insert(table: TableDefinition) -> str:
-    """INSERT of one row with a parameter per column, so that no default replaces a null."""
+    """INSERT of one row with a parameter per column, so that no default replaces a null. It does not name columns with too long names."""
     names = tuple(column.name for column in table.columns)
-    return f"INSERT INTO {quoted(table.name)} ({_names(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - back-ticks
+    named = f" ({_names(names)})" if all(map(is_short, names)) else ""
+    return f"INSERT INTO {quoted(table.name)}{named} VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - back-ticks
 
 
 def delete_by_key(table: TableDefinition) -> str:
@@ -87,7 +99,7 @@ def default_literal(column: Column) -> str | None:
     if data is None:
         return None
     match column.type:
-        case ColumnType.STRING if b"'" not in data.replace(b"''", b""):
+        case ColumnType.STRING if _has_doubled_quotes(data):
             return f"'{data.decode()}'"
         case ColumnType.INTEGER | ColumnType.LONG:
             return str(int.from_bytes(data, "big", signed=True))
@@ -109,13 +121,23 @@ def quoted(name: str) -> str:
     return f"`{name}`"
 
 
+def _is_apart(column: Column) -> bool:
+    text = column.default if column.type is ColumnType.STRING else None
+    return text is not None and _has_doubled_quotes(text) and _PLAIN_TEXT.fullmatch(text) is None
+
+
+def _has_doubled_quotes(text: bytes) -> bool:
+    return b"'" not in text.replace(b"''", b"")
+
+
 def _column(column: Column, table: TableDefinition) -> str:
     default = default_literal(column)
     parts = (
         f"{quoted(column.name)} {SQL_TYPES[column.type]}",
         "" if column.nullable else "NOT NULL",
         "" if default is None else f"DEFAULT {default}",
-        "AUTO_INCREMENT" if table.auto_increment and column.name in table.primary_key else "",
+        # HerdDB takes it for the whole key, and refuses it for a second column.
+        "AUTO_INCREMENT" if table.auto_increment and column.name == table.primary_key[0] else "",
     )
     return " ".join(part for part in parts if part)
 

@@ -119,7 +119,8 @@ def _make_tables(session: Session, source: Source, done: Mapping[str, int]) -> N
     connection = session.connection()
     indexes = {str(row["index_name"]) for row in connection.query("SELECT * FROM sysindexes") if row["tablespace"] == connection.tablespace}
     for table in source.tables:
-        session.connection().execute(ddl.create_table(table.definition))
+        for statement in (ddl.create_table(table.definition), *ddl.defaults_apart(table.definition)):
+            session.connection().execute(statement)
         if table.definition.auto_increment and table.manifest.highest_auto_increment is not None:
             _advance_key(session, table, table.manifest.highest_auto_increment, done)
         for index in table.indexes:

@@ -13,6 +13,12 @@ from enum import Enum
 
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 
+MOST_COLUMNS = 128
+"""HerdDB 0.29.0 takes a stored value of a higher serial position for the end of its row (`ByteArrayCursor.readVIntNoEOFException`): SQL
+returns NULL, and an UPDATE of the row loses the value."""
+MOST_OF_NAME = 128
+"""UTF-16 units of a name in SELECT, INSERT, UPDATE and DELETE (Calcite's limit); statements that define something have none."""
+
 
 class ColumnType(Enum):
     """What a column holds; the values are the codes of (nullable, NOT NULL)."""
@@ -73,6 +79,21 @@ class TableDefinition:
         """The columns of the primary key, in order. Raises KeyError for an unknown column."""
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.primary_key)
+
+    @property
+    def unread_columns(self) -> frozenset[str]:
+        """The columns whose values HerdDB does not find. Serial positions are never reused, so they may be few."""
+        return frozenset(column.name for column in self.columns if column.serial_position >= MOST_COLUMNS)
+
+    @property
+    def can_be_queried(self) -> bool:
+        """Whether SELECT and INSERT accept the table's name. No row can be written into any other, unless it had another name before."""
+        return is_short(self.name)
+
+
+def is_short(name: str) -> bool:
+    """Whether SELECT and INSERT accept this name of a table or a column."""
+    return len(name.encode("utf-16-le", "surrogatepass")) <= 2 * MOST_OF_NAME
 
 
 def decode_table(data: bytes) -> TableDefinition:
