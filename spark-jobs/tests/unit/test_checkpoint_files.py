@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,12 +17,14 @@ from places import write
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.record import Stored, encode_row
-from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
-from herdkeeper_jobs.checkpoint import data_files
+from herdkeeper_jobs.checkpoint import data_files, run
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
+from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import (
     NewParquetFile,
+    WrittenTable,
     content_fault,
     folder_of,
     sync_folders,
@@ -183,3 +188,50 @@ def test_a_null_in_a_column_that_is_declared_not_null_is_reported_by_name(tmp_pa
 
     (result,) = data_files._write_task([batch], open_table)
     assert result.column("not_null").to_pylist() == [["a"]]
+
+
+def test_a_text_that_is_no_utf_8_is_reported_by_its_column_and_keeps_its_stored_bytes(tmp_path: Path) -> None:
+    """Java's clients send none, and HerdDB takes it from any other. A base with other rows than the log's ends its chain."""
+    table = replace(
+        WIDE, columns=(Column("k", ColumnType.STRING, 0), *(Column(name, ColumnType.STRING, at) for at, name in enumerate("ab", 1)))
+    )
+    rows = [
+        encode_row(table, {"k": key, "a": "\ufffd", "b": text})
+        for key, text in (("x", "plain"), ("y", "caf\N{LATIN SMALL LETTER E WITH ACUTE}"))
+    ]
+    stored = [(b"\xff", rows[0][1]), (b"\xfe", rows[0][1]), rows[0], (b"y", rows[1][1].replace(b"\xc3\xa9", b"\xe9\xe9"))]
+    keys, values = zip(*stored, strict=True)
+    batch = pa.RecordBatch.from_pydict({"table_index": pa.array([0] * len(stored), pa.int32()), "row_key": keys, "row_value": values})
+    folder = ParquetFolder(tmp_path)
+
+    def open_table(position: int) -> data_files._TableWriter:
+        return data_files._TableWriter(table, folder, "t.parquet", keeps_older_forms=False)
+
+    (result,) = data_files._write_task([batch], open_table)
+    assert result.column("not_text").to_pylist() == [["b", "k"]], "a replacement character that was written is a text"
+    (row,) = result.to_pylist()
+    file = data_files._data_file(row)
+    assert [row for part in stored_rows(folder, file, table) for row in part] == stored
+    assert folder.read_parquet("t.parquet").column("k").to_pylist() == ["\ufffd", "\ufffd", "x", "y"]
+
+
+def test_a_checkpoint_names_what_a_restore_loads_not_at_all_or_not_as_it_is() -> None:
+    key = Column("k", ColumnType.LONG, 0)
+    renamed, wide = (
+        replace(EMPTY, name="n" * 129),
+        replace(EMPTY, name="wide", columns=(key, *(Column("x", ColumnType.LONG, at) for at in (127, 128)))),
+    )
+    written = WrittenTable(RowDigest(1), (), frozenset({"a"}), frozenset({"b"}))
+    named = {
+        replace(EMPTY, name="t"): "t.a hold a NULL .*; t.b hold text that is no UTF-8",
+        renamed: "no INSERT accepts the name n{40}…",
+        replace(wide, columns=wide.columns[:2]): "",
+        replace(wide, columns=(key, wide.columns[2])): "HerdDB returns NULL for whatever is stored in wide.x, and an UPDATE",
+    }
+    for table, words in named.items():
+        parts = written if table.name == "t" else WrittenTable(RowDigest(1), ())
+        folded = cast(run._Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,)), written=[parts]))
+        found = run._why_unrestorable(folded)
+        assert re.search(words, found) if words else not found
+    empty = cast(run._Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,)), written=[WrittenTable(RowDigest(), ())]))
+    assert run._why_unrestorable(empty) == ""

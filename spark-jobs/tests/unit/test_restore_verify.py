@@ -82,7 +82,7 @@ def stored_as(source: Source, stored: list[tuple[bytes, bytes]], *, keeps_older_
 def _older_forms(source: Source, file: ManifestFile, values: list[bytes]) -> ManifestFile:
     path, content = f"{file.path}.older", pa.BufferOutputStream()
     with source.folder.writer(path, content, OLDER_FORMS_SCHEMA) as writer:
-        columns = [pa.array(range(len(values)), pa.int64()), pa.array(values, pa.binary())]
+        columns = [pa.array(range(len(values)), pa.int64()), pa.array(values, pa.binary()), pa.nulls(len(values), pa.binary())]
         writer.write_table(pa.Table.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
     data = content.getvalue().to_pybytes()
     write(source.folder / path, data)

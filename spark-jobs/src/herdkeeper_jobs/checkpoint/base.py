@@ -36,6 +36,7 @@ from herdkeeper_jobs.wal.moment import Time
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 1_000
 """Per file: rows may have some kilobytes each, and are Python objects here."""
+_NO_OLDER_FORM = -1, (None, b"")
 ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
 """Stored rows, with the index of their table in the base."""
 
@@ -225,24 +226,28 @@ def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinitio
             raise BaseUnusable(f"{part.path} has other bytes than were written: {found} instead of {part.hash}")
     encoder = RowEncoder(table)
     older = _older_forms(folder, file)
-    number, (next_older, value) = 0, next(older, (-1, b""))
+    number, (next_older, stored) = 0, next(older, _NO_OLDER_FORM)
     with folder.parquet_file(file.path) as content:
         for batch in content.iter_batches(_ROWS_AT_ONCE):
             rows = [encoder.encode(row) for row in rows_of(batch)]
             while number <= next_older < number + len(rows):
-                rows[next_older - number] = rows[next_older - number][0], value
-                next_older, value = next(older, (-1, b""))
+                key, value = stored
+                rows[next_older - number] = rows[next_older - number][0] if key is None else key, value
+                next_older, stored = next(older, _NO_OLDER_FORM)
             number += len(rows)
             if rows:
                 yield rows
 
 
-def _older_forms(folder: ParquetFolder, file: ManifestFile) -> Iterator[tuple[int, bytes]]:
+def _older_forms(folder: ParquetFolder, file: ManifestFile) -> Iterator[tuple[int, tuple[bytes | None, bytes]]]:
+    """Yields a row's number with its stored key, None if the columns give it, and its stored value."""
     if file.older_forms is None:
         return
     with folder.parquet_file(file.older_forms.path) as content:
         for batch in content.iter_batches(_ROWS_AT_ONCE):
-            yield from zip(batch.column("row").to_pylist(), batch.column("value").to_pylist(), strict=True)
+            # An earlier version kept no keys.
+            keys = batch.column("key").to_pylist() if "key" in batch.schema.names else [None] * len(batch)
+            yield from zip(batch.column("row").to_pylist(), zip(keys, batch.column("value").to_pylist(), strict=True), strict=True)
 
 
 def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:

@@ -3,12 +3,13 @@
 A file name has its task and a token of the attempt. Files are created exclusively, hashed while written, and durable before the task
 reports them. Files that no manifest names are garbage, never data.
 
-Typed columns reproduce a row's stored bytes, unless the row was stored before its table was altered. A second file keeps the stored values
-of such rows. So a checkpoint made from this one has the same rows and digests as HerdDB.
+Typed columns reproduce a row's stored bytes, unless the row was stored before its table was altered, or has a text that is no UTF-8. A
+second file keeps what was stored of such rows. So a checkpoint made from this one has the same rows and digests as HerdDB.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +26,7 @@ from xxhash import xxh3_128
 
 from herdkeeper.codecs.herddb.record import RowDecoder, RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper.codecs.herddb.table import TableDefinition
+from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
@@ -51,10 +52,15 @@ _RESULT_SCHEMA = pa.schema(
         ("digest", pa.string()),
         *((f"older_{name}", kind) for name, kind in zip(_FILE_NAMES, _FILE_TYPES, strict=True)),
         ("not_null", pa.list_(pa.string())),
+        ("not_text", pa.list_(pa.string())),
     ]
 )
-OLDER_FORMS_SCHEMA = pa.schema([pa.field("row", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
-"""A row's number in the data file, from 0 ascending, and its stored value."""
+OLDER_FORMS_SCHEMA = pa.schema(
+    [pa.field("row", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False), pa.field("key", pa.binary())]
+)
+"""A row's number in the data file, from 0 ascending, its stored value, and its stored key if the columns don't give it."""
+_REPLACED = "\ufffd"
+"""Stands in a decoded text for bytes that are no UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class WrittenTable:
     files: tuple[ManifestFile, ...]
     nulls_in: frozenset[str] = frozenset()
     """Columns declared NOT NULL that hold a NULL nevertheless."""
+    no_text_in: frozenset[str] = frozenset()
+    """Columns with a text that is no UTF-8, which clients other than Java's can write."""
 
 
 def folder_of(table: TableDefinition) -> str:
@@ -102,8 +110,8 @@ def write_tables(
     for position in range(len(tables)):
         mine = sorted((row for row in found if row["table_index"] == position), key=lambda row: str(row["path"]))
         digest = sum((RowDigest.parse(row["rows"], row["digest"]) for row in mine), RowDigest())
-        nulls = frozenset(name for row in mine for name in row["not_null"])
-        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine), nulls))
+        nulls, no_texts = (frozenset(name for row in mine for name in row[found_in]) for found_in in ("not_null", "not_text"))
+        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine), nulls, no_texts))
     return written
 
 
@@ -250,7 +258,8 @@ class _TableWriter:
 
     def __init__(self, table: TableDefinition, folder: ParquetFolder, path: str, *, keeps_older_forms: bool) -> None:
         self._decoder = RowDecoder(table)
-        self._encoder = RowEncoder(table) if keeps_older_forms else None
+        self._encoder = RowEncoder(table)
+        self._keeps_older_forms = keeps_older_forms
         self._folder = folder
         self._file = NewParquetFile(folder, path, arrow_schema(table))
         self._older: NewParquetFile | None = None
@@ -259,7 +268,10 @@ class _TableWriter:
         self.held_bytes = 0
         self._digest = RowDigest()
         self._required = [column.name for column in table.columns if not column.nullable and column.name not in table.primary_key]
+        self._keys = table.primary_key
+        self._texts = [column.name for column in table.columns if column.type is ColumnType.STRING]
         self.nulls_in: set[str] = set()
+        self.no_text_in: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._held.append(rows)
@@ -278,23 +290,36 @@ class _TableWriter:
             rows = pa.concat_batches(self._held)
             keys, values = rows.column("row_key"), rows.column("row_value")
             decoded = decode_columns(self._decoder, keys, values)
-            if self._encoder is not None:
-                self._keep_older_forms(decoded, values, self._encoder)
+            replaced = [name for name in self._texts if pc.any(pc.match_substring(decoded.column(name), _REPLACED)).as_py()]
+            if self._keeps_older_forms or replaced:
+                self._keep_older_forms(decoded, (keys, values))
+            sources = {name: keys if name in self._keys else values for name in replaced}
+            self.no_text_in.update(name for name, stored in sources.items() if _has_no_text(decoded.column(name), stored))
             self.nulls_in.update(name for name in self._required if decoded.column(name).null_count)
             self._file.write(decoded)
             self._digest += digest_of_columns(keys, values)
             self._held, self._held_rows, self.held_bytes = [], 0, 0
 
-    def _keep_older_forms(self, decoded: pa.RecordBatch, values: pa.Array, encoder: RowEncoder) -> None:
-        stored = enumerate(values.to_pylist(), start=self._file.rows)
-        encoded = (encoder.encode(row) for row in rows_of(decoded))
-        older = [(number, value) for (number, value), (_, now) in zip(stored, encoded, strict=True) if value != now]
+    def _keep_older_forms(self, decoded: pa.RecordBatch, stored: tuple[pa.Array, pa.Array]) -> None:
+        keys, values = (column.to_pylist() for column in stored)
+        encoded = (self._encoder.encode(row) for row in rows_of(decoded))
+        older = [
+            (number, value, None if key == now[0] else key)
+            for number, key, value, now in zip(itertools.count(self._file.rows), keys, values, encoded)
+            if (key, value) != now
+        ]
         if not older:
             return
         if self._older is None:
             self._older = NewParquetFile(self._folder, f"{self._file.path.removesuffix('.parquet')}.older.parquet", OLDER_FORMS_SCHEMA)
         columns = [pa.array(column, field.type) for column, field in zip(zip(*older, strict=True), OLDER_FORMS_SCHEMA, strict=True)]
         self._older.write(pa.RecordBatch.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
+
+
+def _has_no_text(texts: pa.Array, stored: pa.Array) -> bool:
+    """Whether a decoded column has a text whose stored bytes are no UTF-8: what stands for it is not in the stored key or value."""
+    rows = pc.indices_nonzero(pc.fill_null(pc.match_substring(texts, _REPLACED), False)).to_pylist()
+    return any(texts[row].as_py().encode() not in stored[row].as_py() for row in rows)
 
 
 def _write_task(batches: Batches, open_table: Callable[[int], _TableWriter]) -> Iterator[pa.RecordBatch]:
@@ -314,4 +339,11 @@ def _result(position: int, writer: _TableWriter) -> dict[str, object]:
     digest, file = writer.finish()
     older = {} if file.older_forms is None else {f"older_{name}": getattr(file.older_forms, name) for name in _FILE_NAMES}
     own = {name: getattr(file, name) for name in _FILE_NAMES}
-    return {"table_index": position, "digest": digest.hex, "not_null": sorted(writer.nulls_in), **own, **older}
+    return {
+        "table_index": position,
+        "digest": digest.hex,
+        "not_null": sorted(writer.nulls_in),
+        "not_text": sorted(writer.no_text_in),
+        **own,
+        **older,
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import assert_never
@@ -20,7 +20,7 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper.codecs.herddb.table import TableDefinition, encode_table
+from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, TableDefinition, encode_table
 from herdkeeper.protocol.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
@@ -82,7 +82,7 @@ from herdkeeper_jobs.wal.timeline import Timeline
 _log = structlog.get_logger()
 _MOST_OF_A_REASON = 150
 """Characters; the rest is in the pod's log."""
-_SHOWN = 5
+_SHOWN, _SHOWN_OF_NAME = 5, 40
 _REST_SECONDS = 120
 """Time for a follower to reach a position without open transactions."""
 FULL_EVERY_SECONDS = 7 * 24 * 3600
@@ -289,17 +289,42 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
 
 
 def _why_unrestorable(folded: _Folded) -> str:
-    """Names the columns that prevent a restore. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an INSERT by
-    name."""
-    tables = zip(folded.timeline.tables, folded.written, strict=True)
-    found = [f"{table.name}.{column}" for table, written in tables for column in sorted(written.nulls_in)]
-    if not found:
-        return ""
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return (
-        f"it can't be restored as it is: {', '.join(found[:_SHOWN])}{more} hold a NULL and are declared NOT NULL, which no INSERT may do. "
-        "UPDATE these rows, or ALTER TABLE ... MODIFY the columns without NOT NULL, and make another Checkpoint"
-    )
+    """Names what a restore can't load, or not as it is. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an
+    INSERT by name; of a text it checks no bytes, which only clients of other languages than Java send."""
+    tables = list(zip(folded.timeline.tables, folded.written, strict=True))
+    nulls = _columns((table.name, written.nulls_in) for table, written in tables)
+    no_texts = _columns((table.name, written.no_text_in) for table, written in tables)
+    unread = _columns((table.name, table.unread_columns) for table, _ in tables)
+    long_names = [table.name for table, written in tables if written.digest.rows and not table.can_be_queried]
+    found = []
+    if long_names:
+        found.append(
+            f"it can't be restored as it is: no INSERT accepts the name {long_names[0][:_SHOWN_OF_NAME]}…, which has more than "
+            f"{MOST_OF_NAME} characters. Rename the table (EXECUTE RENAMETABLE), and make another Checkpoint"
+        )
+    if nulls:
+        found.append(
+            f"it can't be restored as it is: {nulls} hold a NULL and are declared NOT NULL, which no INSERT may do. "
+            "UPDATE these rows, or ALTER TABLE ... MODIFY the columns without NOT NULL, and make another Checkpoint"
+        )
+    if unread:
+        found.append(
+            f"HerdDB returns NULL for whatever is stored in {unread}, and an UPDATE of the row loses it: more than {MOST_COLUMNS} columns "
+            f"were added to the table. The files have the values; a restore of more than {MOST_COLUMNS} columns fails where there are any"
+        )
+    if no_texts:
+        found.append(
+            f"{no_texts} hold text that is no UTF-8: a restore replaces its bytes by U+FFFD, and refuses keys that are equal then. Write "
+            "these rows anew, and make another Checkpoint"
+        )
+    return "; ".join(found)
+
+
+def _columns(found: Iterable[tuple[str, frozenset[str]]]) -> str:
+    """Some columns of tables, for people."""
+    names = [f"{table}.{column}" for table, columns in found for column in sorted(columns)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> FollowerComparison | None:
