@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from places import all_files
+from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from played_table import FIRST, SECOND, THIRD
@@ -322,6 +322,23 @@ def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(
     assert rows_of(files.made("1970-01-01T00:00:09.000Z")) == STATES["1970-01-01T00:00:09.000Z"]
 
 
+@pytest.mark.parametrize("lsn", ["8,1", "5,9"], ids=["another entry", "no entry"])
+def test_a_checkpoint_of_a_time_that_the_cluster_lost_does_not_move_the_cut_for_a_time(files: Files, lsn: str) -> None:
+    """It says that nothing up to its LSN is later. What was written anew there is."""
+    made = files.in_cluster("8,1")
+    files.archive(batch_entries=1)
+    before = manifest_path(files.checkpoints / "cluster-1" / "0ab", made.lsn.lsn)
+    at = Lsn.parse(lsn)
+    changed = {"lsn": Position.of(at), "restart_lsn": Position.of(at), "lsn_timestamp_millis": 8_000, "latest_timestamp_millis": 8_000}
+    before.unlink()
+    write(
+        manifest_path(files.checkpoints / "cluster-1" / "0ab", at), made.model_copy(update=changed).model_dump_json(by_alias=True).encode()
+    )
+    path = files.made("1970-01-01T00:00:08.599Z")
+    assert rows_of(path) == STATES["1970-01-01T00:00:08.599Z"]
+    assert read_manifest(path).base is None
+
+
 def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, keys: MountedSecret) -> None:
     """The older one ends before the archive begins; the newer one's key is missing."""
     files.in_cluster("3,1")
@@ -429,6 +446,25 @@ def test_a_retry_goes_on_with_what_it_chose_though_the_archive_has_grown_and_ano
     before = all_files(files.checkpoints)
     assert files.made("5,2", "restore-3") == first
     assert all_files(files.checkpoints) - before == {"cluster-1/0ab/restores/restore-3.json"}
+
+
+def test_a_driver_takes_the_choice_that_another_one_of_its_run_has_noted_meanwhile(files: Files) -> None:
+    """One of them was on a node that was taken for lost. What one has begun to load, a retry by the other's choice would be refused."""
+    files.log.metadata.active = [3, 5]
+    files.archive()
+    others: list[StoredPath] = []
+
+    def start_slowly() -> SparkSession:
+        if not others:
+            files.log.metadata.active = [3, 5, 8]
+            files.archive()
+            others.append(files.made("latest"))
+        return files.spark
+
+    first = checkpoint_of_moment(start_slowly, files.source("latest"))
+    assert [first] == others
+    assert rows_of(first) == STATES["latest"]
+    assert files.made("latest") == first
 
 
 def test_a_choice_whose_checkpoint_has_gone_since_is_made_anew(archived: Files) -> None:

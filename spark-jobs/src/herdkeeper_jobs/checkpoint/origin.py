@@ -205,7 +205,7 @@ def _usable(candidate: CheckpointBase | BaseUnusable) -> CheckpointBase:
     return candidate
 
 
-def _require_its_log(log: WholeLog, parts: LogParts, base: CheckpointBase) -> None:
+def require_its_log(log: WholeLog, parts: LogParts, base: CheckpointBase) -> None:
     """Checks that the base's last entry is the log's. `parts` continue the base, and begin with that entry or before.
 
     A cluster that was put back to older copies of its volumes has the same identity, and writes its lost LSNs anew. It writes them later,
@@ -230,7 +230,7 @@ def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, 
         parts = log.parts_up_to(read_to, base.start.restart)
     except LogDropped as error:
         raise BaseUnusable(f"{base.path.stem}: {error}") from error
-    _require_its_log(log, parts, base)
+    require_its_log(log, parts, base)
     rows = load_rows(spark, base)
     _log.info("base", lsn=str(base.start.at), restart=str(base.start.restart), rows=sum(table.rows for table in base.manifest.tables))
     return _origin(log, parts, shares, rows)

@@ -19,7 +19,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.archive.archive_only_log import archive_only_log, identity_of_archive
-from herdkeeper_jobs.archive.parts import WholeLog
+from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import (
     ArchiveBroken,
     SegmentManifest,
@@ -33,7 +33,7 @@ from herdkeeper_jobs.archive.segment import (
 )
 from herdkeeper_jobs.archive.window import windows_of_files
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
-from herdkeeper_jobs.checkpoint.origin import Mode
+from herdkeeper_jobs.checkpoint.origin import Mode, require_its_log
 from herdkeeper_jobs.checkpoint.run import Order, make_checkpoint
 from herdkeeper_jobs.checkpoint.target import Target
 from herdkeeper_jobs.encryption.keys import Key
@@ -47,7 +47,7 @@ from herdkeeper_jobs.errors import (
     RestoreRetryable,
 )
 from herdkeeper_jobs.manifests.manifest import Identity, lsn_of_name, manifest_path, manifests_in, read_outline, tablespace_folder
-from herdkeeper_jobs.storage.stored_path import StoredPath, replace_file, sync_folder
+from herdkeeper_jobs.storage.stored_path import StoredPath, create_if_absent, replace_file, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time, parse_moment, stamp
 
@@ -128,8 +128,7 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
         _refuse(whole, source, str(error), error)
     except CheckpointRetryable as error:
         raise RestoreRetryable(str(error)) from error
-    _note(source, path, _left_out(whole, source, lsn_of_name(path)))
-    return path
+    return _note(source, path, _left_out(whole, source, lsn_of_name(path)))
 
 
 def left_out_of(source: MomentSource) -> int | None:
@@ -220,7 +219,7 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
     oldest = oldest_segment(whole.folder, whole.identity)
     if oldest is None:
         _refuse(whole, source, "nothing of the log is archived")
-    base = _base_that_meets(oldest, candidates(source.folder, whole.identity, time_))
+    base = _base_that_meets(whole, oldest, candidates(source.folder, whole.identity, time_))
     if isinstance(base, str) and not oldest.begins_log:
         why = f"the archive begins with {oldest.first.lsn}, and no checkpoint exists that holds nothing later"
         _refuse(whole, source, why, no_base=base)
@@ -237,7 +236,7 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
     )
 
 
-def _base_that_meets(oldest: SegmentManifest, found: Iterable[CheckpointBase | BaseUnusable]) -> Lsn | str:
+def _base_that_meets(whole: WholeLog, oldest: SegmentManifest, found: Iterable[CheckpointBase | BaseUnusable]) -> Lsn | str:
     """Returns the LSN of the newest base, or why there is none. A base that ends before the archive begins is useless: entries in between
     may be later."""
     begin = oldest.first.lsn if oldest.follows is None else oldest.follows.lsn
@@ -245,11 +244,30 @@ def _base_that_meets(oldest: SegmentManifest, found: Iterable[CheckpointBase | B
     for candidate in found:
         if isinstance(candidate, CheckpointBase):
             if candidate.start.at >= begin:
-                return candidate.start.at
+                if (unusable := _of_another_log(whole, oldest, candidate)) is None:
+                    return candidate.start.at
+                reasons.append(unusable)
+                continue
             reasons.append(BaseUnusable(f"{candidate.path.stem}: the entries between it and the archive are unknown"))
             break  # the others end earlier
         reasons.append(candidate)
     return described(reasons)
+
+
+def _of_another_log(whole: WholeLog, oldest: SegmentManifest, base: CheckpointBase) -> BaseUnusable | None:
+    """Returns why a base is not of the archived log: it is of a time that its cluster lost. None also if the archive lacks its entry."""
+    newest = newest_segment(whole.folder, whole.identity) or oldest
+    if not oldest.first.lsn <= base.start.at <= newest.last.lsn:
+        return None
+    try:
+        require_its_log(whole, log_parts(whole, base.start.at, base.start.at), base)
+    except BaseUnusable as unusable:
+        return unusable
+    except KeyUnusable:
+        raise
+    except CheckpointRefused as error:
+        return BaseUnusable(f"{base.path.stem}: {error}")
+    return None
 
 
 def _before_first_later(whole: WholeLog, source: MomentSource, segment: SegmentManifest, time_: Time) -> Lsn:
@@ -310,7 +328,14 @@ def _noted(source: MomentSource) -> StoredPath | None:
     return path if path.is_file() else None
 
 
-def _note(source: MomentSource, path: StoredPath, left_out: int | None) -> None:
-    note = _note_path(source)
-    replace_file(note, json.dumps({"manifest": path.name, "asked": source.asked, "leftOut": left_out}).encode())
+def _note(source: MomentSource, path: StoredPath, left_out: int | None) -> StoredPath:
+    """Notes the choice. Returns the one that counts: another driver of this run, on a node that was taken for lost, may have noted its own,
+    and have begun to load it."""
+    note, content = _note_path(source), json.dumps({"manifest": path.name, "asked": source.asked, "leftOut": left_out}).encode()
+    if create_if_absent(note, content):
+        return path
+    if (noted := _noted(source)) is not None:
+        return noted
+    replace_file(note, content)
     sync_folder(note.parent)
+    return path
