@@ -28,7 +28,7 @@ from herdkeeper_jobs.datasource.data_source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, CHANGES_ARROW, ENTRIES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader, StreamOffset
-from herdkeeper_jobs.errors import LogTruncatedError
+from herdkeeper_jobs.errors import CheckpointRefused, LogTruncatedError
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -228,7 +228,7 @@ def test_entries_read_again_for_an_open_transaction_count_for_no_batch(log: Play
     stream = reader(log, maxBytesPerBatch=str(3 * LARGE), afterLsn="3,10", restartLsn="3,0")
     changes, end = stream.read(stream.initialOffset())
     assert keys_of(changes) == ["x", *(str(number) for number in range(10))]
-    assert end == {"position": "3,13"}
+    assert end == {"position": "3,13", "log": "cluster-1/0ab"}
 
 
 def test_a_batch_has_32_mib_by_default() -> None:
@@ -272,7 +272,24 @@ def test_a_repeated_batch_leaves_no_session_behind(log: PlayedLog) -> None:
 def test_an_offset_keeps_where_the_oldest_open_transaction_began(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=False)
     stream = reader(log)
-    assert drained(stream, stream.initialOffset())[1][-1] == {"position": "3,4", "restart": "3,2"}
+    assert drained(stream, stream.initialOffset())[1][-1] == {"position": "3,4", "restart": "3,2", "log": "cluster-1/0ab"}
+
+
+def test_a_query_does_not_go_on_in_the_log_of_a_cluster_that_was_made_again(log: PlayedLog) -> None:
+    """Its ledgers have the numbers of the former one's. An offset of an earlier version does not say of which log it is."""
+    log.write(3, OPENED, closed=False)
+    first = reader(log)
+    start = first.initialOffset()
+    _, offset = first.read(start)
+    log.metadata.instance_id = "cluster-2"
+    log.write(3, [*OPENED, insert("t", b"x", b"9"), NOOP], closed=False)
+    with pytest.raises(
+        CheckpointRefused, match=r"has read the log cluster-1/0ab up to 3,4, and .* has the log cluster-2/0ab: .*checkpointLocation"
+    ):
+        reader(log).read(offset)
+    with pytest.raises(CheckpointRefused, match="has the log cluster-2/0ab"):
+        reader(log).readBetweenOffsets(start, offset)
+    assert drained(reader(log), {name: offset[name] for name in ("position", "restart")})[0] == ["x"]
 
 
 def test_a_reader_that_repeats_a_batch_needs_nothing_of_the_one_that_read_it_first(log: PlayedLog) -> None:

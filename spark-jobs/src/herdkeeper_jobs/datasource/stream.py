@@ -1,8 +1,9 @@
 """A tablespace's log as an endless stream of committed changes.
 
-An offset is the last LSN read, and the restart LSN: the oldest BEGIN that was open there. Spark's checkpoint stores both, so a restarted
-query knows where to read, whatever happened to its process. One process reads a log in order: only a reader of all earlier entries knows
-what commits when.
+An offset is the last LSN read, the restart LSN (the oldest BEGIN that was open there), and the log's identity. Spark's checkpoint stores
+them, so a restarted query knows where to read, whatever happened to its process. A cluster that was made again gives its ledgers the
+numbers of the former one's: the identity shows that the log is another one. One process reads a log in order: only a reader of all earlier
+entries knows what commits when.
 
 A micro-batch is in the memory of that process, and then of Spark's driver. So it ends at a number of entries or of bytes, whichever comes
 first. The changes of open transactions are also in memory, however many they are.
@@ -34,7 +35,7 @@ from herdkeeper_jobs.datasource.changes import CommittedChanges
 from herdkeeper_jobs.datasource.log_range import LogRange, ReadChanges, log_range, read_changes
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
 from herdkeeper_jobs.datasource.pin import HeldLog
-from herdkeeper_jobs.errors import CheckpointRetryable
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -44,10 +45,12 @@ BEGIN_OF_LOG = Lsn(*BEGIN)
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """How far a stream has read. `restart` None: no open transaction there; `position` None: nothing read yet."""
+    """How far a stream has read. `restart` None: no open transaction there; `position` None: nothing read yet. `log`: `Identity.path` of
+    what was read; None if nothing was, or by an earlier version."""
 
     position: Lsn | None
     restart: Lsn | None
+    log: str | None = None
 
     @property
     def needed(self) -> Lsn:
@@ -57,13 +60,13 @@ class StreamOffset:
     def to_document(self) -> dict[str, str]:
         """The form that Spark stores."""
         named = {"position": self.position, "restart": self.restart}
-        return {name: str(lsn) for name, lsn in named.items() if lsn is not None}
+        return {name: str(lsn) for name, lsn in named.items() if lsn is not None} | ({} if self.log is None else {"log": self.log})
 
     @staticmethod
     def of(document: dict[str, str]) -> StreamOffset:
         """Parses the stored form. Raises ValueError if it is no LSN."""
         position, restart = document.get("position"), document.get("restart")
-        return StreamOffset(Lsn.parse(position) if position else None, Lsn.parse(restart) if restart else None)
+        return StreamOffset(Lsn.parse(position) if position else None, Lsn.parse(restart) if restart else None, document.get("log"))
 
 
 class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -94,7 +97,8 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def read(self, start: dict[str, str]) -> tuple[Iterator[pa.RecordBatch], dict[str, str]]:
         """Returns the changes committed in the next entries, and the offset after them; the same offset if there are none.
 
-        Raises LogTruncatedError if entries after the offset were dropped, EntryUnreadableError if no replica has an entry.
+        Raises LogTruncatedError if entries after the offset were dropped, EntryUnreadableError if no replica has an entry, and
+        CheckpointRefused if the offset is of another log.
         """
         offset = StreamOffset.of(start)
         known, self._known = self._known, None
@@ -102,10 +106,10 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         goes_on = known is not None and known[0] == offset
         begin = replace(offset, restart=None) if goes_on else offset
         try:
-            part = self._part(begin, self._stop_at, self._options.max_entries_per_batch)
+            part, identity = self._part(begin, self._stop_at, self._options.max_entries_per_batch)
         except (CheckpointRetryable, MetadataUnavailableError) as error:
             _log.warning("the log can't be read now; the read is retried", tablespace=self._options.tablespace, reason=str(error))
-            part = None
+            part, identity = None, None
         if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
             self._known = known
             # Spark calls again at once.
@@ -113,7 +117,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             return iter([]), start
         committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
         read = self._read(part, committed, begin, self._options.max_bytes_per_batch)
-        end = StreamOffset(read.end, committed.restart)
+        end = StreamOffset(read.end, committed.restart, identity)
         self._known = (end, committed)
         # A list's iterator, since Spark copies it.
         return iter(read.batches), end.to_document()
@@ -151,7 +155,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         restarted."""
         offset = StreamOffset.of(start)
         try:
-            part = self._part(offset, StreamOffset.of(end).position, None)
+            part, _ = self._part(replace(offset, log=StreamOffset.of(end).log), StreamOffset.of(end).position, None)
             return iter(self._read(part, CommittedChanges(offset.position), offset, inf).batches)
         finally:
             self.close()  # a task calls this only once
@@ -165,12 +169,19 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
                 self._log(catalog).readable_from(begin.restart or begin.position)
             raise
 
-    def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> LogRange:
+    def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> tuple[LogRange, str]:
+        """Returns what to read, and of which log."""
         with self._catalog.use() as catalog:
             log = self._log(catalog)
+            identity = log.identity.path
+            if offset.log not in (None, identity):
+                raise CheckpointRefused(
+                    f"the query has read the log {offset.log} up to {offset.position}, and the tablespace {log.name!r} has the log "
+                    f"{identity}: it, or its cluster, was made again under this name. Start the query with a new checkpointLocation"
+                )
             if self._pin is not None:
                 self._pin.begin(log, offset.needed)
-            return log_range(log, Range(offset.position, up_to, offset.restart), self._options, most)
+            return log_range(log, Range(offset.position, up_to, offset.restart), self._options, most), identity
 
     def _log(self, catalog: LedgerCatalog) -> LogSource:
         return open_log(catalog, self._options.herd_root, self._options.tablespace)
