@@ -88,6 +88,7 @@ public final class StatementGuard extends DBManager {
     /** A statement that waits for a row holds the tablespace, and everybody waits behind a TRUNCATE that waits for it. */
     private static final long TRUNCATE_WAITS_SECONDS = 5;
     private static final int DEFINITION_BYTES = 1 << 20;
+    private static final int COLUMNS_OF_A_LIFE = 128;
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
@@ -527,12 +528,14 @@ public final class StatementGuard extends DBManager {
             AbstractTableManager altered = tablespace.getTableManager(alter.getTable());
             if (altered != null) {
                 refuseUnwritable(() -> altered.getTable().applyAlterTable(alter).serialize());
+                refuseUnreadColumns(altered.getTable(), alter);
             }
             refuseLostColumns(tablespace, alter, transaction);
             refuseParents(tablespace, alter.getAddForeignKeys(), transaction);
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
             refuseUnwritable(table::serialize);
+            refuseUnreadColumns(table, Set.of());
             create.getAdditionalIndexes().forEach(index -> refuseUnwritable(index::serialize));
             refuseUncommitted(tablespace, table.name, transaction);
             refuseName(tablespace, table.name);
@@ -629,6 +632,32 @@ public final class StatementGuard extends DBManager {
         if (size > DEFINITION_BYTES) {
             throw new StatementExecutionException("the definition would have " + size + " bytes, and may have " + DEFINITION_BYTES
                     + ": nothing was changed");
+        }
+    }
+
+    private static void refuseUnreadColumns(Table before, AlterTableStatement alter) {
+        Set<Integer> known = new HashSet<>();
+        for (Column column : before.columns) {
+            known.add(column.serialPosition);
+        }
+        try {
+            refuseUnreadColumns(before.applyAlterTable(alter), known);
+        } catch (IllegalArgumentException expected) {
+            // HerdDB says so
+        }
+    }
+
+    /**
+     * A row has its values by the numbers of their columns. HerdDB takes a number above 127 for the row's end
+     * ({@code ByteArrayCursor.readVIntNoEOFException}): it returns NULL from there on, and an UPDATE loses the values.
+     */
+    private static void refuseUnreadColumns(Table table, Set<Integer> known) {
+        for (Column column : table.columns) {
+            if (column.serialPosition >= COLUMNS_OF_A_LIFE && !known.contains(column.serialPosition)) {
+                throw new StatementExecutionException("the column " + column.name + " of table " + table.tablespace + "." + table.name
+                        + " would have the number " + column.serialPosition + " of those that the table ever had, and HerdDB reads values up to number "
+                        + (COLUMNS_OF_A_LIFE - 1) + ": nothing was changed. Make another table, and copy the rows");
+            }
         }
     }
 

@@ -29,12 +29,14 @@ import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -99,6 +101,27 @@ class AnswersTest {
                 answer(each);
             }
         }
+    }
+
+    @Test
+    void aColumnThatHerdDbCouldNotReadIsRefused() throws Exception {
+        String most = IntStream.range(1, 128).mapToObj(number -> ", c" + number + " int").collect(Collectors.joining());
+        assertRefused("CREATE TABLE wide (k int primary key" + most + ", c128 int)");
+        Node.execute(node.server(), 0, "CREATE TABLE wide (k int primary key" + most + ")");
+        Node.execute(node.server(), 0, "INSERT INTO wide(k,c1,c127) VALUES(1,2,3)");
+        assertRefused("ALTER TABLE wide ADD COLUMN c128 int");
+        Node.execute(node.server(), 0, "ALTER TABLE wide DROP COLUMN c1");
+        assertRefused("ALTER TABLE wide ADD COLUMN c1 int");
+        Node.execute(node.server(), 0, "UPDATE wide SET c2=4 WHERE k=1");
+        try (HDBClient client = client(); HDBConnection connection = client.openConnection()) {
+            assertEquals(List.of(Map.of("c2", 4, "c127", 3)),
+                    connection.executeScan("herd", "SELECT c2,c127 FROM wide WHERE k=1", true, List.of(), 0, 0, FETCHED, true).consume());
+        }
+    }
+
+    private static void assertRefused(String statement) {
+        Exception refusal = assertThrows(Exception.class, () -> Node.execute(node.server(), 0, statement));
+        assertTrue(refusal.getMessage().contains("HerdDB reads values up to number 127"), refusal.getMessage());
     }
 
     @ParameterizedTest
