@@ -68,7 +68,7 @@ closed-holes: ## the tests of docs/closed-holes.md against the code from before:
 unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
-nemesis: ## two SQL nodes are stopped, killed or failed at each of their steps, and at each two (an hour or two; CASE="…" repeats one; MINUTES=20 TURN=3)
+nemesis: ## two SQL nodes are stopped, killed or failed at each of their steps, and at each two (two or three hours; CASE="…" repeats one; MINUTES=20 TURN=3)
 	@TURN='$(TURN)' MINUTES='$(MINUTES)' e2e/images/nemesis.sh '$(CASE)'
 
 integration: integration-operator integration-servers ## both of the next

@@ -9,6 +9,8 @@ public enum Fault {
     STOP,
     /** The call waits until clients have written to both nodes, the leader has changed its ledger, and both nodes have tried a checkpoint. */
     DELAY,
+    /** ZooKeeper ends the sessions of the process, as of one that was silent for too long; the call comes after that. */
+    EXPIRE,
     /** The power is cut: nothing more of this process acts. It is started again once the other node leads. */
     KILL,
     /** The call has no effect, and throws what the real one may throw. */
@@ -22,6 +24,9 @@ public enum Fault {
         if (moment == Moment.BEFORE) {
             faults.add(STOP);
             faults.add(DELAY);
+            if (call.kind() != Kind.DISK && call.kind() != Kind.APPLY) {
+                faults.add(EXPIRE);
+            }
             if (call.changes()) {
                 faults.add(KILL);
             }

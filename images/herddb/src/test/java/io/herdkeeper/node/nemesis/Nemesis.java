@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
@@ -110,7 +111,7 @@ final class Nemesis {
             if (strike == null) {
                 return null;
             }
-            hold = strike.fault() == Fault.STOP || strike.fault() == Fault.DELAY ? new Hold(life) : null;
+            hold = Set.of(Fault.STOP, Fault.DELAY, Fault.EXPIRE).contains(strike.fault()) ? new Hold(life) : null;
             if (hold != null) {
                 holds.add(hold);
             }

@@ -18,6 +18,7 @@ import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
+import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
@@ -28,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
+import org.apache.bookkeeper.meta.zk.ZKMetadataDriverBase;
 import org.apache.bookkeeper.stats.NullStatsProvider;
 
 /** One process of a node, put together as its program does, with the nemesis at its rims. It has no ports. */
@@ -181,6 +183,14 @@ final class NemesisNode {
             Method look = LogRelease.class.getDeclaredMethod("look");
             look.setAccessible(true);
             look.invoke(release);
+        }
+    }
+
+    /** Has ZooKeeper end all sessions of this process. */
+    void expire() throws Exception {
+        zooKeeper.expire();
+        if (logs.getBookKeeper() != null) {
+            BookKeeperForTests.running().expire(((ZKMetadataDriverBase) logs.getBookKeeper().getMetadataClientDriver()).getZk().getSessionId());
         }
     }
 

@@ -267,13 +267,14 @@ final class Run implements AutoCloseable, Nemesis.Listener {
                 }
                 run(life.node());
             }
+            case EXPIRE -> node(life.node()).expire();
             case DELAY, FAIL, LOSE -> {
                 // it goes on by itself
             }
         }
     }
 
-    /** Clients write on both nodes, the leader changes its ledger, both nodes write a checkpoint, old ledgers go: whatever of that can be done now. */
+    /** Clients write on both nodes, the leader changes its ledger, both write a checkpoint, old ledgers go: whatever can be done now. */
     private void burst() throws Exception {
         List<NemesisNode> both = running();
         List<Attempt> attempts = new ArrayList<>();

@@ -3,6 +3,7 @@ package io.herdkeeper.node.nemesis;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
+import io.herdkeeper.node.testing.BookKeeperForTests;
 import java.io.IOException;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -30,6 +31,13 @@ final class ZooKeeperRim {
     LeadershipMetadata metadata(ServerConfiguration configuration, int sessionTimeout) {
         String address = configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, null);
         return new Metadata(configuration, new Heartbeats(address, sessionTimeout, root));
+    }
+
+    /** Has ZooKeeper end the sessions. */
+    void expire() throws Exception {
+        for (ZooKeeper session : sessions) {
+            BookKeeperForTests.running().expire(session.getSessionId());
+        }
     }
 
     /** Ends what is left of the sessions. */
