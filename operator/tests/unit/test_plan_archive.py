@@ -94,6 +94,13 @@ def test_all_pins_go_with_the_resource_and_an_archive_never_does() -> None:
     assert (unread.actions, unread.wait is not None) == ((), True)
 
 
+def test_nothing_is_archived_of_a_database_that_is_refused_or_was_not_looked_at() -> None:
+    """The ledgers that it lists may be those of others, as by another BookKeeperCluster of their ids."""
+    said = SEEN.herddb.status.conditions[0].model_copy(update={"status": "False", "reason": "InvalidSpec"})
+    for database in (with_status(SEEN.herddb, conditions=(said,)), quickstart("HerdDBCluster")):
+        assert archive_steps(ARCHIVED, replace(SEEN, herddb=database), "spark:1").actions == ()
+
+
 def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
     made = archive_steps(ARCHIVED, SEEN, "spark:1")
     (apply,) = made.actions

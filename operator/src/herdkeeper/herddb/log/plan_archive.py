@@ -9,6 +9,7 @@ from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import Delete, Plan, deletions
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
+from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
@@ -22,8 +23,9 @@ LOOK_SECONDS = 10.0
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """Create the archiver, or delete it. The archive stays.
 
-    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. An archiver that
-    does not encrypt as declared is deleted at once: what it writes would stay readable forever.
+    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. Nor does
+    anything before the database was looked at, or while it is refused: the listed ledgers may be others'. An archiver that does not encrypt
+    as declared is deleted at once: what it writes would stay readable forever.
     """
     archive, key = tablespace.spec.log.archive, tablespace.key
     name = TablespaceNames(key).archive
@@ -32,7 +34,8 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     look = max(LOOK_SECONDS, float(archive.every_seconds))
     if seen.herddb is None or seen.log is None or f"Deployment {name}" in seen.taken:
         return Plan(requeue_after_seconds=look)
-    if isinstance(seen.archive.store, StoreUnusable):
+    ready = condition(seen.herddb, READY)
+    if isinstance(seen.archive.store, StoreUnusable) or ready is None or ready.reason == Reason.INVALID_SPEC:
         return Plan(_not_encrypting(archive.destination, seen.objects.get("Deployment", name)), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
     archiver = build_archiver(tablespace, seen.log, root, spark_image, seen.archive.store)
