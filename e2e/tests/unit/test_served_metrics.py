@@ -1,4 +1,4 @@
-"""The list of what the servers of others serve, from which docs/metrics-of-servers.md is made."""
+"""The list of the metrics of ZooKeeper, BookKeeper and HerdDB, from which docs/metrics-of-servers.md is made."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def test_a_text_that_is_no_utf_8_is_reported_by_its_column_and_keeps_its_stored_
         return data_files._TableWriter(table, folder, "t.parquet", keeps_older_forms=False)
 
     (result,) = data_files._write_task([batch], open_table)
-    assert result.column("not_text").to_pylist() == [["b", "k"]], "a replacement character that was written is a text"
+    assert result.column("invalid_text").to_pylist() == [["b", "k"]], "a replacement character that was written is a text"
     (row,) = result.to_pylist()
     file = data_files._data_file(row)
     assert [row for part in stored_rows(folder, file, table) for row in part] == stored
@@ -223,7 +223,7 @@ def test_a_checkpoint_names_what_a_restore_loads_not_at_all_or_not_as_it_is() ->
     )
     written = WrittenTable(RowDigest(1), (), frozenset({"a"}), frozenset({"b"}))
     named = {
-        replace(EMPTY, name="t"): "t.a hold a NULL .*; t.b hold text that is no UTF-8",
+        replace(EMPTY, name="t"): "t.a hold a NULL .*; t.b hold text that is not UTF-8",
         renamed: "no INSERT accepts the name n{40}…",
         replace(wide, columns=wide.columns[:2]): "",
         replace(wide, columns=(key, wide.columns[2])): "HerdDB returns NULL for whatever is stored in wide.x, and an UPDATE",

@@ -1,4 +1,4 @@
-"""All metrics that the servers of others serve: their names, types and labels, as real servers showed them (`served.txt`).
+"""All metrics of ZooKeeper, BookKeeper and HerdDB: their names, types and labels, as real servers showed them (`served.txt`).
 
 The tests with real servers compare. After an upgrade of a server, delete its lines: the tests then name all that belong there.
 """
@@ -18,7 +18,8 @@ _OWN = "herdkeeper_"
 """Begins the names of this project's metrics, which docs/metrics.md explains."""
 _SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? \S+( \d+)?")
 _ENDINGS = {"counter": ("_total",), "summary": ("_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}
-_OF_PARTS = frozenset({"quantile", "le"})
+_LABELS_OF_SERIES = frozenset({"quantile", "le"})
+"""They tell apart the series of one summary or histogram."""
 _WITHOUT_SERIES = ("key",)
 """Labels of a metric that has no series yet and is not listed. Only ZooKeeper serves such metrics, and labels its own with this."""
 _VARYING = (
@@ -81,9 +82,9 @@ def _of_page(server: str, page: str) -> Iterator[Served]:
         if name.startswith(_OWN):
             continue
         there = {each: series[each][1] for each in (name, *(name + ending for ending in _ENDINGS.get(kind, ()))) if each in series}
-        asked = _general(next(iter(there), name) if kind == "counter" else name)  # a counter's type may be told without its ending
-        labels = tuple(sorted(frozenset[str]().union(*there.values()) - _OF_PARTS))
-        yield Served(server, asked, kind, labels if there else listed.get((server, asked, kind), _WITHOUT_SERIES))
+        general = _general(next(iter(there), name) if kind == "counter" else name)  # a counter's type may be told without its ending
+        labels = tuple(sorted(frozenset[str]().union(*there.values()) - _LABELS_OF_SERIES))
+        yield Served(server, general, kind, labels if there else listed.get((server, general, kind), _WITHOUT_SERIES))
 
 
 def _general(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The parts of the servers of others, by the names of their metrics, and when a person looks at each."""
+"""The parts of ZooKeeper, BookKeeper and HerdDB, by the names of their metrics, and when a person looks at each."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from herdkeeper.shared.objects import Json, is_made_for
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
-_NAMESPACE_GOING = '"reason":"NamespaceTerminating"'
-"""In the API server's answer: the cause, by a constant of Kubernetes."""
+_NAMESPACE_TERMINATING = '"reason":"NamespaceTerminating"'
+"""The cause in the API server's answer, as Kubernetes writes it."""
 
 logger = structlog.get_logger()
 
@@ -35,8 +35,8 @@ class RefusedError(Exception):
     """An action's precondition does not hold, or the API server refused it. The message is a sentence."""
 
 
-class NamespaceGoingError(RefusedError):
-    """The API server refused a new object, since its namespace is being deleted. It will not take one any more."""
+class NamespaceTerminatingError(RefusedError):
+    """The API server refused a new object, since its namespace is being deleted. A retry can't succeed."""
 
 
 class KubernetesWriter:
@@ -240,7 +240,7 @@ class KubernetesWriter:
         try:
             answer: Json = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
         except ApiException as error:
-            refused = NamespaceGoingError if _NAMESPACE_GOING in str(error.body) else RefusedError
+            refused = NamespaceTerminatingError if _NAMESPACE_TERMINATING in str(error.body) else RefusedError
             raise refused(_message_of(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()
         if answer["kind"] != "Status":  # in the answer of a deletion

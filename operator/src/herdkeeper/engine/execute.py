@@ -12,7 +12,7 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes_writer import KubernetesWriter, NamespaceGoingError, RefusedError
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter, NamespaceTerminatingError, RefusedError
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine import execute_metadata as metadata
@@ -82,7 +82,7 @@ def perform(resource: Resource, action: Action, clients: Clients) -> Failed | No
     except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
         logger.warning("action failed", action=message, error=str(error))
         clients.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
-        return Failed(f"{message}: {error}", for_good=isinstance(error, NamespaceGoingError))
+        return Failed(f"{message}: {error}", for_good=isinstance(error, NamespaceTerminatingError))
     logger.info("done", action=message, reason=reason.value)
     if not isinstance(action, do.WakeNodes) and not _is_routine_finalizer(resource, action):
         clients.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")

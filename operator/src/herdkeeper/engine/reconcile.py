@@ -119,7 +119,7 @@ def has_data_to_delete(key: Key, document: dict[str, Any]) -> bool:
     if key.kind == Checkpoint.KIND or names.FINALIZER in (metadata.get("finalizers") or []):
         return False  # Kubernetes deletes the Job that removes a Checkpoint's files together with the Checkpoint
     if metadata.get("deletionTimestamp") and status.get("observedGeneration") == metadata.get("generation"):
-        return False  # it was looked at while it was being deleted, so it had a finalizer, which was taken off before another one's
+        return False  # the operator saw the deletion, so the finalizer was there in time: somebody took it off
     found = parsed(KIND_OF[key.kind], document)
     return (
         not isinstance(found, Unreadable)

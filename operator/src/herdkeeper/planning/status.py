@@ -22,7 +22,7 @@ MOST_SENTENCES = 60
 
 @dataclass(frozen=True)
 class Failed:
-    """The action that failed, and the error. `for_good`: it will never succeed, since the namespace is being deleted."""
+    """The action that failed, and the error. `for_good`: a retry can't succeed, since the namespace is being deleted."""
 
     message: str
     for_good: bool = False

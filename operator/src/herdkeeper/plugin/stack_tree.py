@@ -30,7 +30,7 @@ STUCK = (Reason.ACTION_FAILED, Reason.DRAIN_FAILED, Reason.UNREADABLE)
 _LACKS_COPIES = {"critical": "Critical", "underReplicated": "UnderReplicated"}
 """Severities of findings that an alert is about, too, by their name in a status."""
 STARTUP_SECONDS = 120.0
-"""How long a pod may take until it is Ready, before that is told as wrong."""
+"""How long a pod may take until it is Ready. After that it is told as wrong."""
 WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
 """What is wrong with a replica, by its role."""
 
@@ -80,11 +80,11 @@ def stacks(resources: Sequence[Json], pods: Sequence[Json], now: datetime.dateti
     shown = tuple(_without_earlier_runs(resources))
     there = {_key(item) for item in shown}
     roots = [item for item in shown if parent_of(item) not in there]
-    return tuple(_part(item, shown, [(pod, comes_or_goes(pod, now)) for pod in pods]) for item in roots)
+    return tuple(_part(item, shown, [(pod, is_starting_or_stopping(pod, now)) for pod in pods]) for item in roots)
 
 
-def comes_or_goes(pod: Json, now: datetime.datetime) -> bool:
-    """Returns whether a pod is starting or stopping, as in every roll, and takes no longer for it than it may."""
+def is_starting_or_stopping(pod: Json, now: datetime.datetime) -> bool:
+    """Returns whether a pod is starting or stopping, as in every roll, and still has time for it."""
     if (end := stopping(pod)) is not None:
         return now.timestamp() <= end.killed_at
     created = moment_of(pod["metadata"].get("creationTimestamp"))
@@ -236,11 +236,11 @@ def said(item: Json) -> str:
     return f"{message}; {progressing['reason']}: {progressing['message']}"
 
 
-def _pod(owner: Json, pod: Json, comes_or_goes: bool) -> Part:
+def _pod(owner: Json, pod: Json, transient: bool) -> Part:
     name, node = str(pod["metadata"]["name"]), str((pod.get("spec") or {}).get("nodeName") or "no node")
     role = _role(owner, name)
     said = f"{node}, {role}" if role else node
-    if comes_or_goes:
+    if transient:
         return Part(name, State.WORKING, f"{node}, {pod_trouble(pod)}")
     if is_ready(pod):
         return Part(name, State.FINE, said)

@@ -3,7 +3,8 @@
 A watch may end silently (nolar/kopf#1276), and a deletion between two watches gives no event. The check handles a difference as an event
 would. Observations read a kind from the cache only while the last check found it complete.
 
-An API server whose data was restored from a backup gives lower versions. The cache would never take them, so the process must be restarted.
+An API server whose data was restored from a backup gives lower resource versions. The cache would never take them, so the process must be
+restarted.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class CacheCheck:
     def trouble(self) -> str | None:
         """Returns why the process must be restarted, or None: watches seem to be dead, or the API server's data was restored."""
         if self._restored:
-            return f"the API server gives lower versions than before, as after a restore of its data: {', '.join(sorted(self._restored))}"
+            kinds = ", ".join(sorted(self._restored))
+            return f"the API server gives lower resource versions than before, as after a restore of its data: {kinds}"
         dead = [kind.plural for kind, count in self._behind.items() if count >= DEAD_AFTER_CHECKS]
         return f"no watch events for: {', '.join(dead)}" if dead else None
 

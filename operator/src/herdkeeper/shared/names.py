@@ -192,7 +192,7 @@ RACKS_KEY = "racks"
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
 _SECURE_MEMBER = re.compile(rf"(?P<name>[^.:]+)-{ZOOKEEPER_COMPONENT}-[0-9]\.[^:]+:{ZOOKEEPER_SECURE_PORT}")
 _NUMBER = "([0-9]{1,99})"
-"""A bookie's, in a name. Whoever writes to ZooKeeper can name a cookie. One with more digits is no object's, since labels are short."""
+"""A bookie's number in a name. Whoever writes to ZooKeeper can name a cookie, and Python refuses to read thousands of digits."""
 _OF_A_BOOKIE = re.compile(rf"-{_NUMBER}(?:-ledgers-[1-9]|-[a-z0-9]{{6,16}})?")
 """What follows the common name of all bookies: a StatefulSet, one of its claims, or an identity."""
 _CLAIM_OF_A_BOOKIE = re.compile(rf"-{_NUMBER}-(?:journal|ledgers(?:-[1-9])?)")

@@ -160,7 +160,7 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
         return ()
     if any(isinstance(roll.change, GiveUp) for roll in rolls):
         return ()  # once that roll is given up
-    stay, past_first_step = _why_given_ones_stay(ensemble), _past_first_step(ensemble)
+    why_they_stay, past_first_step = _why_given_ones_stay(ensemble), _past_first_step(ensemble)
     begun = [roll for roll in rolls if roll.authority.is_rolling or (settled and isinstance(roll.change, Begin))]
     if not cluster.has_certificates:
         answer = "refused: spec.security.mode is Insecure, so there is no authority"
@@ -169,9 +169,9 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
         answer = f"refused: {'. '.join(step_of(roll.authority) for roll in past_first_step)}; request it again once that has ended"
     elif rolls and len(begun) == len(rolls):
         begin = [f"{name_of(roll.signs_next.certificate)} takes over" for roll in rolls]
-        answer = f"done: {' and '.join(begin)}{f'; {stay}' if stay else ''}"
-    elif stay and not rolls:
-        answer = f"refused: {stay}"
+        answer = f"done: {' and '.join(begin)}{f'; {why_they_stay}' if why_they_stay else ''}"
+    elif why_they_stay and not rolls:
+        answer = f"refused: {why_they_stay}"
     else:
         return ()  # once the ensemble is settled
     return (AnswerRequest(cluster.KIND, metadata.name, metadata.resource_version, Request.ROLL_AUTHORITIES, answer),)

@@ -25,7 +25,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """In the first step of a roll: none must follow."""
+    """In the first step of a roll: no authority is to follow any more."""
 
 
 @dataclass(frozen=True)

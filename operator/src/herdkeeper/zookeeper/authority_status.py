@@ -13,7 +13,7 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.authority_roll import loaded_at, refusing_clients, serves_by_old_connections, what_is_behind
 from herdkeeper.zookeeper.authority_state import AuthorityRoll, Expired, Outdated
-from herdkeeper.zookeeper.authority_words import expired, step_of, succession, takes_its_place
+from herdkeeper.zookeeper.authority_words import expiry, step_of, succession, takes_its_place
 from herdkeeper.zookeeper.state import Ensemble
 
 
@@ -32,13 +32,13 @@ def _described(ensemble: Ensemble, roll: AuthorityRoll) -> str:
     """What happens to an authority next, and what it waits for."""
     if isinstance(roll.change, Outdated):
         return (
-            f"{expired(roll)}, but the Secret {roll.change.members_secret} has a valid certificate of another one: restore a later "
+            f"{expiry(roll)}, but the Secret {roll.change.members_secret} has a valid certificate of another one: restore a later "
             f"{roll.secret} from a backup. If there is none, delete the Secret {roll.change.members_secret}: another authority then takes "
             "the place of this one, with an outage"
         )
     if isinstance(roll.change, Expired):
         if roll.change.successor is None:
-            return f"{expired(roll)}, and nothing can take its place yet"
+            return f"{expiry(roll)}, and nothing can take its place yet"
         return f"{takes_its_place(roll)}{_once_none_serves(ensemble) if serves_by_old_connections(ensemble) else ''}"
     if roll.authority.is_rolling:
         refusing = _until_they_restart(ensemble, roll) if roll.secret == ensemble.named.authority_secret else ""

@@ -7,14 +7,14 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.zookeeper.authority_state import AuthorityRoll
 
 
-def expired(roll: AuthorityRoll) -> str:
+def expiry(roll: AuthorityRoll) -> str:
     """When the one that signs expired."""
     return f"{name_of(roll.authority.signing.certificate)} expired at {text_of(roll.authority.expires)}"
 
 
 def takes_its_place(roll: AuthorityRoll) -> str:
     """Which authority takes the place of one that has expired."""
-    return f"{expired(roll)}, and {name_of(roll.signs_next.certificate)} takes its place"
+    return f"{expiry(roll)}, and {name_of(roll.signs_next.certificate)} takes its place"
 
 
 def step_of(authority: Authority) -> str:

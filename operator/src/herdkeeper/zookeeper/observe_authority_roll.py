@@ -40,7 +40,7 @@ def observe_authority_rolls(
         roll = AuthorityRoll(secret, version, authority, now, _change(ensemble, issuer, authority, now))
         if authority.is_rolling:
             around = around or _namespace(ensemble.cluster.metadata.namespace, kubernetes)
-            found.append(_behind_if_it_ends_soon(with_progress(roll, around), issuer))
+            found.append(_behind_if_successor_ends_soon(with_progress(roll, around), issuer))
         elif roll.change is not None:
             found.append(roll)
     return tuple(found)
@@ -72,7 +72,7 @@ def _wanted(ensemble: Ensemble, issuer: Issuer, authority: Authority, now: datet
     return successor_of(authority, issuer.name, fresh_key(), Validity(now, AUTHORITY_LIFE)) if due else None
 
 
-def _behind_if_it_ends_soon(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
+def _behind_if_successor_ends_soon(roll: AuthorityRoll, issuer: Issuer) -> AuthorityRoll:
     """Returns the roll, which is behind if its successor expires too soon."""
     following = roll.authority.following
     if following is None or roll.change is not None or not expires_too_soon(following, roll.now):

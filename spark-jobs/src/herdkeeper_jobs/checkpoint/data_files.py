@@ -3,7 +3,7 @@
 A file name has its task and a token of the attempt. Files are created exclusively, hashed while written, and durable before the task
 reports them. Files that no manifest names are garbage, never data.
 
-Typed columns reproduce a row's stored bytes, unless the row was stored before its table was altered, or has a text that is no UTF-8. A
+Typed columns reproduce a row's stored bytes, unless the row was stored before its table was altered, or has a text that is not UTF-8. A
 second file keeps what was stored of such rows. So a checkpoint made from this one has the same rows and digests as HerdDB.
 """
 
@@ -52,7 +52,7 @@ _RESULT_SCHEMA = pa.schema(
         ("digest", pa.string()),
         *((f"older_{name}", kind) for name, kind in zip(_FILE_NAMES, _FILE_TYPES, strict=True)),
         ("not_null", pa.list_(pa.string())),
-        ("not_text", pa.list_(pa.string())),
+        ("invalid_text", pa.list_(pa.string())),
     ]
 )
 OLDER_FORMS_SCHEMA = pa.schema(
@@ -60,7 +60,7 @@ OLDER_FORMS_SCHEMA = pa.schema(
 )
 """A row's number in the data file, from 0 ascending, its stored value, and its stored key if the columns don't give it."""
 _REPLACED = "\ufffd"
-"""Stands in a decoded text for bytes that are no UTF-8."""
+"""Stands in a decoded text for bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class WrittenTable:
     files: tuple[ManifestFile, ...]
     nulls_in: frozenset[str] = frozenset()
     """Columns declared NOT NULL that hold a NULL nevertheless."""
-    no_text_in: frozenset[str] = frozenset()
-    """Columns with a text that is no UTF-8, which clients other than Java's can write."""
+    invalid_text_in: frozenset[str] = frozenset()
+    """Columns with a text that is not UTF-8, which clients other than Java's can write."""
 
 
 def folder_of(table: TableDefinition) -> str:
@@ -110,8 +110,8 @@ def write_tables(
     for position in range(len(tables)):
         mine = sorted((row for row in found if row["table_index"] == position), key=lambda row: str(row["path"]))
         digest = sum((RowDigest.parse(row["rows"], row["digest"]) for row in mine), RowDigest())
-        nulls, no_texts = (frozenset(name for row in mine for name in row[found_in]) for found_in in ("not_null", "not_text"))
-        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine), nulls, no_texts))
+        nulls, invalid_texts = (frozenset(name for row in mine for name in row[found_in]) for found_in in ("not_null", "invalid_text"))
+        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine), nulls, invalid_texts))
     return written
 
 
@@ -271,7 +271,7 @@ class _TableWriter:
         self._keys = table.primary_key
         self._texts = [column.name for column in table.columns if column.type is ColumnType.STRING]
         self.nulls_in: set[str] = set()
-        self.no_text_in: set[str] = set()
+        self.invalid_text_in: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._held.append(rows)
@@ -294,7 +294,7 @@ class _TableWriter:
             if self._keeps_older_forms or replaced:
                 self._keep_older_forms(decoded, (keys, values))
             sources = {name: keys if name in self._keys else values for name in replaced}
-            self.no_text_in.update(name for name, stored in sources.items() if _has_no_text(decoded.column(name), stored))
+            self.invalid_text_in.update(name for name, stored in sources.items() if _has_invalid_text(decoded.column(name), stored))
             self.nulls_in.update(name for name in self._required if decoded.column(name).null_count)
             self._file.write(decoded)
             self._digest += digest_of_columns(keys, values)
@@ -316,8 +316,8 @@ class _TableWriter:
         self._older.write(pa.RecordBatch.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
 
 
-def _has_no_text(texts: pa.Array, stored: pa.Array) -> bool:
-    """Whether a decoded column has a text whose stored bytes are no UTF-8: what stands for it is not in the stored key or value."""
+def _has_invalid_text(texts: pa.Array, stored: pa.Array) -> bool:
+    """Whether a decoded column has a text whose stored bytes are not UTF-8: the stored key or value lacks the decoded text."""
     rows = pc.indices_nonzero(pc.fill_null(pc.match_substring(texts, _REPLACED), False)).to_pylist()
     return any(texts[row].as_py().encode() not in stored[row].as_py() for row in rows)
 
@@ -343,7 +343,7 @@ def _result(position: int, writer: _TableWriter) -> dict[str, object]:
         "table_index": position,
         "digest": digest.hex,
         "not_null": sorted(writer.nulls_in),
-        "not_text": sorted(writer.no_text_in),
+        "invalid_text": sorted(writer.invalid_text_in),
         **own,
         **older,
     }

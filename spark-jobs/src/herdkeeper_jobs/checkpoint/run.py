@@ -289,11 +289,11 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
 
 
 def _why_unrestorable(folded: _Folded) -> str:
-    """Names what a restore can't load, or not as it is. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an
-    INSERT by name; of a text it checks no bytes, which only clients of other languages than Java send."""
+    """Names what a restore can't load, or loads changed. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an
+    INSERT by name. It does not check the bytes of a text: clients in other languages than Java may send any."""
     tables = list(zip(folded.timeline.tables, folded.written, strict=True))
     nulls = _columns((table.name, written.nulls_in) for table, written in tables)
-    no_texts = _columns((table.name, written.no_text_in) for table, written in tables)
+    invalid_texts = _columns((table.name, written.invalid_text_in) for table, written in tables)
     unread = _columns((table.name, table.unread_columns) for table, _ in tables)
     long_names = [table.name for table, written in tables if written.digest.rows and not table.can_be_queried]
     found = []
@@ -309,13 +309,13 @@ def _why_unrestorable(folded: _Folded) -> str:
         )
     if unread:
         found.append(
-            f"HerdDB returns NULL for whatever is stored in {unread}, and an UPDATE of the row loses it: more than {MOST_COLUMNS} columns "
-            f"were added to the table. The files have the values; a restore of more than {MOST_COLUMNS} columns fails where there are any"
+            f"HerdDB returns NULL for whatever is stored in {unread}, and an UPDATE of the row loses it: the table had more than "
+            f"{MOST_COLUMNS} columns, dropped ones included. The files have the values. A table that still has more can't be restored"
         )
-    if no_texts:
+    if invalid_texts:
         found.append(
-            f"{no_texts} hold text that is no UTF-8: a restore replaces its bytes by U+FFFD, and refuses keys that are equal then. Write "
-            "these rows anew, and make another Checkpoint"
+            f"{invalid_texts} hold text that is not UTF-8: a restore replaces its bytes by U+FFFD, and fails if two keys become equal by "
+            "that. Write these rows anew, and make another Checkpoint"
         )
     return "; ".join(found)
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition, is_short
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition, is_queryable
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
 
@@ -22,7 +22,7 @@ SQL_TYPES = {
     ColumnType.FLOAT_ARRAY: "floata",
 }
 _PLAIN_TEXT = re.compile(rb"([^'\\]|''|\\[^'])*")
-"""Between quotes, whatever follows: no quote comes after a single backslash, which HerdDB's parser may take for a part of the text."""
+"""A text in which no backslash stands before a quote, the closing one included, unless it is the second one of a pair."""
 _ON_DELETE = {0: "", 1: " ON DELETE CASCADE", 2: " ON DELETE SET NULL"}
 _FILLERS: dict[ColumnType, Value] = {
     ColumnType.STRING: "",
@@ -42,14 +42,16 @@ def create_table(table: TableDefinition) -> str:
     A table without a declared primary key has HerdDB's `_pk`. It is created like any other column: HerdDB sees no difference. Defaults of
     `defaults_apart` are left out.
     """
-    columns = ", ".join(_column(replace(column, default=None) if _is_apart(column) else column, table) for column in table.columns)
+    columns = ", ".join(
+        _column(replace(column, default=None) if _needs_own_statement(column) else column, table) for column in table.columns
+    )
     return f"CREATE TABLE IF NOT EXISTS {quoted(table.name)} ({columns}, PRIMARY KEY ({_names(table.primary_key)}))"
 
 
 def defaults_apart(table: TableDefinition) -> list[str]:
     """ALTER TABLE of each column whose default is a text with a backslash before a quote, such as the closing one. In one statement with
     another text, HerdDB's parser may read on to that one's quote."""
-    return [f"ALTER TABLE {quoted(table.name)} MODIFY {_column(column, table)}" for column in table.columns if _is_apart(column)]
+    return [f"ALTER TABLE {quoted(table.name)} MODIFY {_column(column, table)}" for column in table.columns if _needs_own_statement(column)]
 
 
 def create_index(index: ManifestIndex) -> str:
@@ -67,9 +69,10 @@ def add_foreign_key(table: str, key: ForeignKey, parent: str) -> str:
 
 
 def insert(table: TableDefinition) -> str:
-    """INSERT of one row with a parameter per column, so that no default replaces a null. It does not name columns with too long names."""
+    """INSERT of one row with a parameter per column, so that no default replaces a null. It names no column if an INSERT refuses one
+    of the names."""
     names = tuple(column.name for column in table.columns)
-    named = f" ({_names(names)})" if all(map(is_short, names)) else ""
+    named = f" ({_names(names)})" if all(map(is_queryable, names)) else ""
     return f"INSERT INTO {quoted(table.name)}{named} VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - back-ticks
 
 
@@ -99,7 +102,7 @@ def default_literal(column: Column) -> str | None:
     if data is None:
         return None
     match column.type:
-        case ColumnType.STRING if _has_doubled_quotes(data):
+        case ColumnType.STRING if _quotes_are_doubled(data):
             return f"'{data.decode()}'"
         case ColumnType.INTEGER | ColumnType.LONG:
             return str(int.from_bytes(data, "big", signed=True))
@@ -121,12 +124,12 @@ def quoted(name: str) -> str:
     return f"`{name}`"
 
 
-def _is_apart(column: Column) -> bool:
+def _needs_own_statement(column: Column) -> bool:
     text = column.default if column.type is ColumnType.STRING else None
-    return text is not None and _has_doubled_quotes(text) and _PLAIN_TEXT.fullmatch(text) is None
+    return text is not None and _quotes_are_doubled(text) and _PLAIN_TEXT.fullmatch(text) is None
 
 
-def _has_doubled_quotes(text: bytes) -> bool:
+def _quotes_are_doubled(text: bytes) -> bool:
     return b"'" not in text.replace(b"''", b"")
 
 

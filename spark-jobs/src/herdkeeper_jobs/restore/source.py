@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, is_short
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, is_queryable
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
@@ -146,7 +146,7 @@ def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ..
     names += [name for key in definition.foreign_keys for name in (key.name, *key.columns, *key.parent_columns)]
     advanced = definition.primary_key if definition.auto_increment and len(definition.primary_key) == 1 else ()
     too_long = [
-        f"the name {name[:_SHOWN]}… of the AUTO_INCREMENT column is too long for a DELETE" for name in advanced if not is_short(name)
+        f"the name {name[:_SHOWN]}… of the AUTO_INCREMENT column is too long for a DELETE" for name in advanced if not is_queryable(name)
     ]
     quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
     hashed = [f"index {index.name!r} is unique and of type {index.type}" for index in indexes if index.unique and index.type != "brin"]

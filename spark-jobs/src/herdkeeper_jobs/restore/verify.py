@@ -175,7 +175,7 @@ def _sql_digests(spark: SparkSession, tables: Sequence[SourceTable], target: Tar
 
 
 def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
-    """Digests a table as SQL returns it. No SELECT names one with too long a name: it is empty (`source`). Raises RestoreRetryable."""
+    """Digests a table as SQL returns it. One whose name a SELECT refuses is empty, as `source` requires. Raises RestoreRetryable."""
     if not table.definition.can_be_queried:
         return RowDigest()
     reason = ""

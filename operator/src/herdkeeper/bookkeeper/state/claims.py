@@ -74,8 +74,8 @@ def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]
 
 
 def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objects: Objects) -> BookKeeperCluster:
-    """Returns the cluster with the sizes that its claims request or, until a volume has grown, that it has; the smallest where they differ.
-    Files must be sized by existing volumes, not by sizes that can't be had. Sizes without a claim are the spec's.
+    """Returns the cluster with the sizes of its volumes: the smallest of all that claims request and that volumes have. Files must fit
+    before a volume has grown, too, and where it can't have the spec's size. Sizes without a claim are the spec's.
     """
     named = cluster.names
     journals = [named.journal_claim(number) for number in numbers]
@@ -89,8 +89,8 @@ def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objec
 
 
 def _smallest(claims: Iterable[str], objects: Objects) -> int | None:
-    there = [objects.claims[name] for name in claims if name in objects.claims]
-    sizes = (size for claim in there for size in (claim.requested_bytes, claim.capacity_bytes))
+    known = [objects.claims[name] for name in claims if name in objects.claims]
+    sizes = (size for claim in known for size in (claim.requested_bytes, claim.capacity_bytes))
     return min((size for size in sizes if size is not None), default=None)
 
 

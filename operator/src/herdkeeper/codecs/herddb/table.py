@@ -14,8 +14,8 @@ from enum import Enum
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 
 MOST_COLUMNS = 128
-"""HerdDB 0.29.0 takes a stored value of a higher serial position for the end of its row (`ByteArrayCursor.readVIntNoEOFException`): SQL
-returns NULL, and an UPDATE of the row loses the value."""
+"""Serial positions begin with 0. HerdDB 0.29.0 takes a stored value of position 128 or higher for the end of its row
+(`ByteArrayCursor.readVIntNoEOFException`): SQL returns NULL, and an UPDATE of the row loses the value."""
 MOST_OF_NAME = 128
 """UTF-16 units of a name in SELECT, INSERT, UPDATE and DELETE (Calcite's limit); statements that define something have none."""
 
@@ -82,16 +82,16 @@ class TableDefinition:
 
     @property
     def unread_columns(self) -> frozenset[str]:
-        """The columns whose values HerdDB does not find. Serial positions are never reused, so they may be few."""
+        """The columns whose values HerdDB does not find. A table of few columns may have some: positions of dropped ones are not reused."""
         return frozenset(column.name for column in self.columns if column.serial_position >= MOST_COLUMNS)
 
     @property
     def can_be_queried(self) -> bool:
-        """Whether SELECT and INSERT accept the table's name. No row can be written into any other, unless it had another name before."""
-        return is_short(self.name)
+        """Whether SELECT and INSERT accept the table's name. A table with another name has rows only if it was renamed."""
+        return is_queryable(self.name)
 
 
-def is_short(name: str) -> bool:
+def is_queryable(name: str) -> bool:
     """Whether SELECT and INSERT accept this name of a table or a column."""
     return len(name.encode("utf-16-le", "surrogatepass")) <= 2 * MOST_OF_NAME
 

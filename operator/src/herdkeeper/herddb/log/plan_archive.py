@@ -23,8 +23,8 @@ LOOK_SECONDS = 10.0
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """Create the archiver, or delete it. The archive stays.
 
-    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. Nor does
-    anything before the database was looked at, or while it is refused: the listed ledgers may be others'. An archiver that does not encrypt
+    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. The same
+    holds before the database was looked at, and while it is refused: the listed ledgers may be others'. An archiver that does not encrypt
     as declared is deleted at once: what it writes would stay readable forever.
     """
     archive, key = tablespace.spec.log.archive, tablespace.key

@@ -140,7 +140,7 @@ def _first_foreign_ledger(
             paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers] if layout is not None else []
             for ledger, metadata in zip(ledgers, znodes.read_many(paths), strict=True):
                 if metadata is not None and tablespace_of(ledger, metadata) != uuid:
-                    return f"its ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
+                    return f"ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
     except (MalformedDataError, ValueError) as error:
         return Unknown(str(error))
     return None

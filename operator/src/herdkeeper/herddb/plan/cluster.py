@@ -102,8 +102,8 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
 
 
 def _before_the_first_node(fleet: SqlFleet) -> Plan | None:
-    """Returns why no node is made yet, or None. A node takes whatever ledgers the cluster's root lists for those of its log: of another
-    BookKeeperCluster, it would fence them and replay their entries.
+    """Returns why no node is made yet, or None. A node takes the ledgers that the cluster's root lists for its own log. In another
+    BookKeeperCluster they are others': the node would fence them and replay their entries.
     """
     if why := fleet.why_no_ledger_can_open:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
@@ -114,9 +114,9 @@ def _before_the_first_node(fleet: SqlFleet) -> Plan | None:
             return Plan.waiting(Reason.UNREADABLE, why_unread)
         case foreign:
             message = (
-                f"spec.bookKeeperRef is {fleet.cluster.spec.book_keeper_ref.name}, and {foreign}: no SQL node is made, since it would take "
-                "that ledger for its own. Delete this resource, and create it with the BookKeeperCluster that has its log, or under "
-                "another name"
+                f"the BookKeeperCluster {fleet.cluster.spec.book_keeper_ref.name} does not have this database's log: {foreign}. No SQL "
+                "node is made, since it would take that ledger for its own. Delete this resource, and create it with the BookKeeperCluster "
+                "that has its log, or under another name"
             )
             return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 

@@ -12,7 +12,7 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
 _NUMBER = "[0-9]{1,2}"
-"""A node's: `spec.replicas` is at most 99."""
+"""A node's number: `spec.replicas` is at most 99."""
 _SILENT_SECONDS = 2.0
 """Twice the interval of a node's reports."""
 

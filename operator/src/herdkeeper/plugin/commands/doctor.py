@@ -39,9 +39,8 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
         **({"notChecked": unknown} if unknown else {}),
     }
     if not found:
-        fine = f"Nothing is wrong with the {len(resources)} resources in the namespace {cluster.namespace}."
-        fine = fine if resources else nothing_in(cluster.namespace)
-        return found, document, f"{fine} {unknown}".rstrip()
+        checked = f"Nothing is wrong with the {len(resources)} resources in the namespace {cluster.namespace}."
+        return found, document, f"{checked if resources else nothing_in(cluster.namespace)} {unknown}".rstrip()
     parts = [each.text for each in found]
     parts += [unknown] if unknown else []
     parts += [f"--- last lines of {pod}\n" + "\n".join(f"  {line}" for line in lines) for pod, lines in logs.items()]
