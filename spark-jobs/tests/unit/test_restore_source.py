@@ -28,6 +28,17 @@ def test_a_reference_to_a_table_that_the_checkpoint_does_not_have_is_refused_and
     ("table", "index", "reason"),
     [
         (replace(PARENT, columns=(*PARENT.columns, Column("n", ColumnType.NULL, 9))), UNIQUE, "column 'n' has the type null"),
+        (
+            replace(
+                PARENT,
+                columns=(
+                    *PARENT.columns,
+                    *(Column(f"n{number}", ColumnType.LONG, number) for number in range(9, 138 - len(PARENT.columns))),
+                ),
+            ),
+            UNIQUE,
+            "it has 129 columns, and HerdDB reads 128",
+        ),
         (replace(PARENT, name="a`b"), UNIQUE, "the name 'a`b' has a back-tick"),
         (
             replace(PARENT, columns=(Column("k" * 129, ColumnType.LONG, 0),), primary_key=("k" * 129,), auto_increment=True),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, is_queryable
+from herdkeeper.codecs.herddb.table import MOST_COLUMNS, Column, ColumnType, TableDefinition, decode_table, is_queryable
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
@@ -141,6 +141,8 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
 
 def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ...]) -> list[str]:
     columns = [f"column {column.name!r} has the type null" for column in definition.columns if column.type is ColumnType.NULL]
+    if len(definition.columns) > MOST_COLUMNS:
+        columns.append(f"it has {len(definition.columns)} columns, and HerdDB reads {MOST_COLUMNS}")
     names = [definition.name, *(column.name for column in definition.columns)]
     names += [name for index in indexes for name in (index.name, *index.columns)]
     names += [name for key in definition.foreign_keys for name in (key.name, *key.columns, *key.parent_columns)]

@@ -107,7 +107,7 @@ public final class CheckpointFiles extends FileDataStorageManager {
                     throw new DataStorageManagerException("the newest checkpoint is not known: HerdDB read " + told + ", and not " + file);
                 }
             }
-        } catch (IOException error) {
+        } catch (IOException | NumberFormatException error) {
             throw new DataStorageManagerException(error);
         }
         return told;

@@ -88,7 +88,7 @@ public final class StatementGuard extends DBManager {
     /** A statement that waits for a row holds the tablespace, and everybody waits behind a TRUNCATE that waits for it. */
     private static final long TRUNCATE_WAITS_SECONDS = 5;
     private static final int DEFINITION_BYTES = 1 << 20;
-    private static final int COLUMNS_OF_A_LIFE = 128;
+    private static final int MOST_COLUMNS = 128;
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
@@ -653,10 +653,11 @@ public final class StatementGuard extends DBManager {
      */
     private static void refuseUnreadColumns(Table table, Set<Integer> known) {
         for (Column column : table.columns) {
-            if (column.serialPosition >= COLUMNS_OF_A_LIFE && !known.contains(column.serialPosition)) {
-                throw new StatementExecutionException("the column " + column.name + " of table " + table.tablespace + "." + table.name
-                        + " would have the number " + column.serialPosition + " of those that the table ever had, and HerdDB reads values up to number "
-                        + (COLUMNS_OF_A_LIFE - 1) + ": nothing was changed. Make another table, and copy the rows");
+            if (column.serialPosition >= MOST_COLUMNS && !known.contains(column.serialPosition)) {
+                throw new StatementExecutionException("nothing was changed: HerdDB reads " + MOST_COLUMNS
+                        + " columns of a table, dropped ones included, and the column " + column.name + " of table " + table.tablespace + "."
+                        + table.name + " would come after them. Divide the columns among several tables or, if columns were dropped, copy"
+                        + " the rows to a new table");
             }
         }
     }

@@ -121,7 +121,7 @@ class AnswersTest {
 
     private static void assertRefused(String statement) {
         Exception refusal = assertThrows(Exception.class, () -> Node.execute(node.server(), 0, statement));
-        assertTrue(refusal.getMessage().contains("HerdDB reads values up to number 127"), refusal.getMessage());
+        assertTrue(refusal.getMessage().contains("HerdDB reads 128 columns of a table"), refusal.getMessage());
     }
 
     @ParameterizedTest
