@@ -141,6 +141,25 @@ def test_an_api_server_whose_data_was_restored_has_the_process_restarted_and_unt
     assert "configmaps" in str(found.check.trouble())
 
 
+@pytest.mark.parametrize("deleted_since", [False, True])
+def test_so_has_one_whose_lists_have_a_higher_version_and_an_object_a_lower_one(deleted_since):
+    """`etcdutl snapshot restore --bump-revision` raises what lists say. Each object keeps the version that it had in the backup."""
+    lists = Lists(config_map(SHARED, 40))
+    found = Checked(lists, config_map(SHARED, 40))
+    if deleted_since:
+        found.cache.drop(config_map(SHARED, 45))
+    lists.version, lists.found = 1_000_000, {SHARED: config_map(SHARED, 20)}
+    assert not found.check.once()
+    assert not found.cache.is_complete("ConfigMap")
+    assert "configmaps" in str(found.check.trouble())
+
+
+def test_what_a_watch_told_of_since_the_list_was_made_is_no_sign_of_that():
+    lists = Lists(config_map(SHARED, 40))
+    found = Checked(lists, config_map(SHARED, 51))
+    assert (found.complete, found.check.trouble()) == (True, None)
+
+
 def test_only_the_watched_namespaces_are_listed():
     lists = Lists(config_map(SHARED, 7), config_map(ELSEWHERE, 8))
     found = Checked(lists, config_map(SHARED, 7), watch_namespaces=("b",))

@@ -87,13 +87,23 @@ def test_a_list_tells_what_is_behind_and_what_is_gone():
     cache.put(pod(5, "older"))
     cache.put(pod(6, "gone"))
     cache.put(pod(30, "made-behind-the-list"))
-    cache.drop(pod(7, "deleted-meanwhile"))
+    cache.drop(pod(27, "deleted-meanwhile"))
     listed = {ObjectKey("ns", name): at for name, at in {"same": 5, "older": 9, "missing": 4, "deleted-meanwhile": 6}.items()}
     found = cache.compare("Pod", (), listed, 20)
     assert found == Difference((ObjectKey("ns", "older"), ObjectKey("ns", "missing")), (ObjectKey("ns", "gone"),))
     cache.forget("Pod", found.gone, 20)
     assert cache.get("Pod", ObjectKey("ns", "gone")) is None
     assert not cache.compare("Pod", ("elsewhere",), {}, 20), "only what was listed is compared"
+
+
+def test_a_list_tells_what_it_has_in_an_older_version_than_was_known_when_it_was_made():
+    """No list of one history has that."""
+    cache = ObjectCache()
+    cache.put(pod(9, "restored"))
+    cache.drop(pod(9, "deleted-and-restored"))
+    cache.put(pod(30, "changed-behind-the-list"))
+    listed = {ObjectKey("ns", name): 4 for name in ("restored", "deleted-and-restored", "changed-behind-the-list")}
+    assert cache.compare("Pod", (), listed, 20).older == (ObjectKey("ns", "restored"), ObjectKey("ns", "deleted-and-restored"))
 
 
 def test_nothing_is_complete_before_it_is_said():

@@ -36,10 +36,13 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Difference:
-    """How the cache differs from the API server's list: `behind` are missing or outdated in the cache, `gone` exist only there."""
+    """How the cache differs from the API server's list: `behind` are missing or outdated in the cache, `gone` exist only there. `older` are
+    listed in an older version than the cache had when the list was made: the API server's data was restored.
+    """
 
     behind: tuple[ObjectKey, ...] = ()
     gone: tuple[ObjectKey, ...] = ()
+    older: tuple[ObjectKey, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.behind or self.gone)
@@ -121,8 +124,12 @@ class ObjectCache:
             found = (key for namespace in namespaces or (None,) for key in self._candidates(kind, namespace, {}))
             known = {key: self._entries[(kind, key)].version for key in found}
             deleted = {key: at for (other, key), (at, _) in self._deleted.items() if other == kind}
-        behind = [key for key, listed_version in listed.items() if max(known.get(key, -1), deleted.get(key, -1)) < listed_version]
-        return Difference(tuple(behind), tuple(key for key, at in known.items() if key not in listed and at <= version))
+        latest = {key: max(known.get(key, -1), deleted.get(key, -1)) for key in listed}
+        return Difference(
+            behind=tuple(key for key, at in listed.items() if latest[key] < at),
+            gone=tuple(key for key, at in known.items() if key not in listed and at <= version),
+            older=tuple(key for key, at in listed.items() if at < latest[key] <= version),
+        )
 
     def forget(self, kind: str, keys: Iterable[ObjectKey], version: int) -> None:
         """Remove objects that a list made at `version` lacks, unless a newer version is known by now."""

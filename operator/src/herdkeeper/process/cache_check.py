@@ -3,8 +3,8 @@
 A watch may end silently (nolar/kopf#1276), and a deletion between two watches gives no event. The check handles a difference as an event
 would. Observations read a kind from the cache only while the last check found it complete.
 
-An API server whose data was restored from a backup gives lower resource versions. The cache would never take them, so the process must be
-restarted.
+An API server whose data was restored from a backup gives lower resource versions: of lists or, if its revision was raised with the restore,
+only of objects. The cache would never take them, so the process must be restarted.
 """
 
 from __future__ import annotations
@@ -91,12 +91,13 @@ class CacheCheck:
                 listed |= found
                 # an object that the first list lacks may be older than the last list, but newer than the first
                 version = at if version == 0 else min(version, at)
-            if version < self._listed_at[kind]:
+            lower = version < self._listed_at[kind]
+            self._listed_at[kind] = max(version, self._listed_at[kind])
+            difference = Difference() if lower else self._when_caught_up(kind, listed, version, deadline)
+            if lower or difference.older:
                 self._restored.add(kind.plural)
                 self._cache.set_complete(kind.kind, False)
                 return False
-            self._listed_at[kind] = version
-            difference = self._when_caught_up(kind, listed, version, deadline)
             self._handle_missed(kind, difference, version)
         except (ApiException, HTTPError) as error:
             logger.warning("objects can't be listed", kind=kind.kind, error=str(error)[:200])
