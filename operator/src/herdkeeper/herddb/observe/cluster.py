@@ -119,7 +119,7 @@ def _identities(cluster: HerdDBCluster, log: LogStore | None, reader: ClusterRea
 
 
 def _foreign_ledger(fleet: SqlFleet, reader: ClusterReader) -> str | Unknown | None:
-    """Returns a ledger that is listed as the cluster's own and is not, or None. Asked only before the nodes are made."""
+    """Returns why the listed ledgers are not the cluster's own, or None. Asked only before the nodes are made."""
     log, records = fleet.log, fleet.records
     if log is None or fleet.objects.get("StatefulSet", fleet.named.stateful_set) is not None:
         return None
@@ -134,13 +134,17 @@ def _first_foreign_ledger(
     stored = znodes.read(f"{ledgers_root}/LAYOUT")
     try:
         layout = None if stored is None else decode_layout(stored[0])
-        for name, uuid in sorted((name, found.record.uuid) for name, found in records.items()):
+        for name, uuid in sorted((name, each.record.uuid) for name, each in records.items()):
             listed = znodes.read(ledgers_path(herd_root, uuid))
             ledgers = () if layout is None or listed is None else decode_ledgers(listed[0]).active
             paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers] if layout is not None else []
-            for ledger, metadata in zip(ledgers, znodes.read_many(paths), strict=True):
+            found = list(zip(ledgers, znodes.read_many(paths), strict=True))
+            for ledger, metadata in found:
                 if metadata is not None and tablespace_of(ledger, metadata) != uuid:
                     return f"ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
+            # A log keeps its newest ledger. Ids that nobody has yet are another log's once it has grown.
+            if found and all(metadata is None for _, metadata in found):
+                return f"none of the ledgers that {herd_root} lists for the tablespace {name} exists there"
     except (MalformedDataError, ValueError) as error:
         return Unknown(str(error))
     return None
