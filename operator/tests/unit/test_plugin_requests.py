@@ -72,6 +72,7 @@ def test_run_now_waits_for_the_operator_s_answer() -> None:
 
     told, _ = called(cluster, "run-now", "nightly", "--wait", pause=pause)
     assert (told.exit_code, told.text) == (WRONG, "ScheduledCheckpoint/nightly: refused: one is not over")
+    assert "run" not in told.document
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ def run(call: Call) -> Answer:
     """Request a run; with `--wait`, wait until it has ended. Findings of an audit are not a success."""
     kind, name = schedule_of(call.cluster, call.given.schedule)
     answer = ask(call, kind, name, REQUEST, "a run was requested")
-    made = str(answer.document.get("outcome", "")).removeprefix("done: ")
+    prefix, _, made = str(answer.document.get("outcome", "")).partition("done: ")
+    if prefix or not made:
+        return answer  # no run was made, or nobody waits for it
     return awaited(call, replace(answer, document={**answer.document, "run": made}), Awaited(RUNS[kind], made, end_of))
 
 
