@@ -13,6 +13,7 @@ from herdkeeper.codecs.herddb.ledgers import ledgers_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.observe.cluster import _first_foreign_ledger
 from herdkeeper.herddb.state.cluster import VersionedRecord
+from herdkeeper.shared.unknown import Unknown
 
 HERD, LEDGERS = "/ns/db", "/ns/bk/ledgers"
 RECORDS = {"flights": VersionedRecord(TablespaceRecord("own", "flights", "a", ("a",), 1, 10_000), 1, 0.0)}
@@ -53,13 +54,21 @@ def test_listed_ledgers_of_others_and_those_that_are_not_there_yet_are_not_the_d
     listed: tuple[int, ...], owners: Mapping[int, str], why: str | None
 ) -> None:
     """A cluster that was made anew gives the listed ids to whoever writes next. The oldest ledgers may have been dropped."""
+    znodes = listing(listed, {ledger: ledger_of(owner) for ledger, owner in owners.items()})
+    assert _first_foreign_ledger(znodes, HERD, LEDGERS, RECORDS) == why
+
+
+def test_a_ledger_whose_metadata_cant_be_read_is_not_called_another_logs() -> None:
+    assert isinstance(_first_foreign_ledger(listing((4,), {4: b"of a later version"}), HERD, LEDGERS, RECORDS), Unknown)
+
+
+def listing(listed: Sequence[int], ledgers: Mapping[int, bytes]) -> Znodes:
+    """What ZooKeeper has: these ids as the database's, and these ledgers' metadata."""
     added = ",".join("1" for _ in listed)
     document = f'{{"activeLedgers":{list(listed)},"ledgersTimestamps":[{added}],"firstLedger":-1}}'
-    znodes = Kept(
-        {
-            f"{LEDGERS}/LAYOUT": b"2\norg.apache.bookkeeper.meta.LongHierarchicalLedgerManagerFactory:1",
-            ledgers_path(HERD, "own"): document.encode(),
-            **{LEDGERS + ledger_path(LedgerLayout.LONG_HIERARCHICAL, each): ledger_of(owner) for each, owner in owners.items()},
-        }
-    )
-    assert _first_foreign_ledger(cast(Znodes, znodes), HERD, LEDGERS, RECORDS) == why
+    found = {
+        f"{LEDGERS}/LAYOUT": b"2\norg.apache.bookkeeper.meta.LongHierarchicalLedgerManagerFactory:1",
+        ledgers_path(HERD, "own"): document.encode(),
+        **{LEDGERS + ledger_path(LedgerLayout.LONG_HIERARCHICAL, ledger): metadata for ledger, metadata in ledgers.items()},
+    }
+    return cast(Znodes, Kept(found))

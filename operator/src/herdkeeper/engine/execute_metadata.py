@@ -23,6 +23,7 @@ from herdkeeper.codecs.herddb.tablespace import (
     tablespace_path,
     tablespaces_path,
 )
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.planning.actions import (
     ChangeMembership,
     ChangeTablespaceRecord,
@@ -227,7 +228,11 @@ def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int,
     found = znodes.read(path)
     if found is None:
         return
-    if tablespace_of(ledger, found[0]) != tablespace_uuid:
+    try:
+        owner = tablespace_of(ledger, found[0])
+    except MalformedDataError:
+        owner = None
+    if owner != tablespace_uuid:
         logger.warning("ledger kept: its metadata does not name this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
         return
     znodes.delete(path)

@@ -60,15 +60,12 @@ def ledgers_path(herd_root: str, tablespace_uuid: str) -> str:
 
 
 def tablespace_of(ledger_id: int, metadata: bytes) -> str | None:
-    """Returns the uuid of the tablespace whose log a ledger belongs to, by the ledger's own metadata. None if it names none, or can't be
-    read.
+    """Returns the uuid of the tablespace whose log a ledger belongs to, by the ledger's own metadata. None if it names none. Raises
+    MalformedDataError.
 
     Ledger ids restart in another BookKeeper cluster: a list of before then names ledgers of others.
     """
-    try:
-        named = decode_ledger_metadata(ledger_id, metadata).custom(_TABLESPACE)
-    except MalformedDataError:
-        return None
+    named = decode_ledger_metadata(ledger_id, metadata).custom(_TABLESPACE)
     return None if named is None else named.decode(errors="replace")
 
 

@@ -535,12 +535,12 @@ public final class StatementGuard extends DBManager {
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
             refuseUnwritable(table::serialize);
-            refuseUnreadColumns(table, Set.of());
             create.getAdditionalIndexes().forEach(index -> refuseUnwritable(index::serialize));
             refuseUncommitted(tablespace, table.name, transaction);
             refuseName(tablespace, table.name);
             refuseTwins(table, create.getAdditionalIndexes());
             if (tablespace.getTableManager(table.name) == null) {
+                refuseUnreadColumns(table, Set.of());
                 create.getAdditionalIndexes().forEach(index -> refuseNameOfATable(tablespace, index, table.name));
             }
             refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);

@@ -108,6 +108,7 @@ class AnswersTest {
         String most = IntStream.range(1, 128).mapToObj(number -> ", c" + number + " int").collect(Collectors.joining());
         assertRefused("CREATE TABLE wide (k int primary key" + most + ", c128 int)");
         Node.execute(node.server(), 0, "CREATE TABLE wide (k int primary key" + most + ")");
+        Node.execute(node.server(), 0, "CREATE TABLE IF NOT EXISTS wide (k int primary key" + most + ", c128 int)");
         Node.execute(node.server(), 0, "INSERT INTO wide(k,c1,c127) VALUES(1,2,3)");
         assertRefused("ALTER TABLE wide ADD COLUMN c128 int");
         Node.execute(node.server(), 0, "ALTER TABLE wide DROP COLUMN c1");
