@@ -13,6 +13,7 @@ from test_replica_verdicts import checkpoint
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
+from herdkeeper.herddb.leadership.services import declaring
 from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
@@ -136,6 +137,15 @@ def test_a_younger_resource_asks_for_nothing_though_the_older_one_of_the_same_ta
     both = replace(younger, declared=(Declared("flights", older, readable=False), *younger.declared))
     moves = [[action for action in plan_both(seen).actions if isinstance(action, ChangeTablespaceRecord)] for seen in (younger, both)]
     assert [len(each) for each in moves] == [1, 0]
+
+
+def test_a_resource_that_can_t_be_read_and_made_nothing_takes_no_leader_from_the_one_that_made_the_tablespace():
+    maker = with_status(asking(PODS[1]).tablespaces[0], uuid=RECORD.uuid)
+    older = with_metadata(TABLESPACE, name="a-older").model_copy(update={"spec": None})
+    both = replace(CALM, declared=(Declared("flights", older, readable=False), *readable(maker)))
+    assert declaring(both, "flights") is maker
+    unknown = Declared("flights", older.model_copy(update={"unread": {"uuid": 7}}), readable=False)
+    assert declaring(replace(both, declared=(unknown, *readable(maker))), "flights") is None
 
 
 def test_a_request_for_a_node_that_has_just_led_waits_and_is_refused_after_20_seconds():

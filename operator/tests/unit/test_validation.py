@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from situations import objects
+from situations import objects, with_status
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.checkpoint import Moment
@@ -16,6 +16,7 @@ from herdkeeper.api.tablespace import ManifestPath, TablespaceFolder
 from herdkeeper.bookkeeper.build.bookies import Founded, build_autorecovery, build_bookies_shared
 from herdkeeper.bookkeeper.state.known_config import BOOKKEEPER, unknown_keys
 from herdkeeper.bookkeeper.validate import bookkeeper_refusals
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
@@ -88,6 +89,19 @@ def test_the_older_of_two_tablespaces_keeps_the_sql_name() -> None:
     newer = tablespace("again", {"creationTimestamp": "2026-01-02T00:00:00Z"}, tablespaceName="flights")
     assert tablespace_refusals(older, None, (older, newer)) == ()
     assert paths(tablespace_refusals(newer, None, (older, newer))) == ["spec.tablespaceName"]
+
+
+@pytest.mark.parametrize(
+    ("made", "made_by_the_older_one", "refused"),
+    [(None, None, ["spec.tablespaceName"]), ("a-uuid", None, []), ("a-uuid", "a-uuid", ["spec.tablespaceName"])],
+)
+def test_one_that_can_t_be_read_and_made_nothing_takes_no_name_from_the_maker_of_the_tablespace(
+    made: str | None, made_by_the_older_one: str | None, refused: list[str]
+) -> None:
+    older = with_status(tablespace("flights", {"creationTimestamp": "2026-01-01T00:00:00Z"}), uuid=made_by_the_older_one)
+    newer = with_status(tablespace("again", {"creationTimestamp": "2026-01-02T00:00:00Z"}, tablespaceName="flights"), uuid=made)
+    unread = (Declared("flights", older, readable=False),)
+    assert paths(tablespace_refusals(newer, None, (newer,), unread)) == refused
 
 
 @pytest.mark.parametrize(("finalizers", "refused"), [(["herdkeeper.io/delete-data"], ["spec.tablespaceName"]), ([], [])])

@@ -26,6 +26,8 @@ def leader_services(fleet: SqlFleet, records: Iterable[TablespaceRecord]) -> tup
 def declaring(fleet: SqlFleet, name: str) -> Tablespace | None:
     """Returns the oldest resource that declares a tablespace, as the validation does. None if there is none, or it can't be read."""
     mine = [each for each in fleet.declared if each.sql_name == name]
+    if any(each.tablespace.made_uuid for each in mine):
+        mine = [each for each in mine if each.may_have_made_it]
     oldest = min(mine, key=lambda each: (each.tablespace.metadata.creation_timestamp, each.tablespace.metadata.name), default=None)
     return oldest.tablespace if oldest is not None and oldest.readable else None
 

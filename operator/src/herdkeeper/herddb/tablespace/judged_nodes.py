@@ -27,6 +27,11 @@ class Declared:
         """Whether its status, which stores verdicts, can be read."""
         return not _TOLD_IN.intersection(self.tablespace.unread_fields)
 
+    @property
+    def may_have_made_it(self) -> bool:
+        """Whether it can be the resource that made its tablespace. Only one that can't be read, and has a status that names none, can't."""
+        return self.readable or not self.status_readable or self.tablespace.made_uuid is not None
+
 
 def judged_nodes(
     nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], checkpoints: Sequence[Checkpoint]

@@ -21,10 +21,12 @@ def tablespace_refusals(
     """Returns what is invalid in a Tablespace.
 
     `herddb` is the HerdDBCluster that it refers to (or None); `others` are the Tablespaces of the namespace, `unread` those of the
-    HerdDBCluster that can't be read. One of them may already use the SQL name.
+    HerdDBCluster that can't be read. One of them may already use the SQL name: of the latter not one that made nothing, if this one did.
     """
     same = (other for other in others if other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name)
-    holders = (*same, *(each.tablespace for each in unread if each.sql_name == tablespace.sql_name))
+    mine = tablespace.made_uuid is not None
+    unread = (each for each in unread if each.sql_name == tablespace.sql_name and (not mine or each.may_have_made_it))
+    holders = (*same, *(each.tablespace for each in unread))
     return (
         *_sql_name_refusals(tablespace),
         *_taken_sql_name(tablespace, holders),
