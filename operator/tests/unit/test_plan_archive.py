@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from situations import quickstart, with_metadata, with_spec, with_status
+from situations import live, objects, quickstart, with_metadata, with_spec, with_status
 from test_plan_log_pin import SEEN, UUID, checkpoint
 
 from herdkeeper.api import Checkpoint, Tablespace
@@ -99,6 +99,16 @@ def test_nothing_is_archived_of_a_database_that_is_refused_or_was_not_looked_at(
     said = SEEN.herddb.status.conditions[0].model_copy(update={"status": "False", "reason": "InvalidSpec"})
     for database in (with_status(SEEN.herddb, conditions=(said,)), quickstart("HerdDBCluster")):
         assert archive_steps(ARCHIVED, replace(SEEN, herddb=database), "spark:1").actions == ()
+
+
+def test_no_archiver_is_made_before_a_sql_node_is_ready_and_one_that_is_there_stays_as_declared() -> None:
+    """Whether the listed ledgers are the database's own is found out before its first node is made."""
+    before = replace(SEEN, nodes={})
+    assert archive_steps(ARCHIVED, before, "spark:1").actions == ()
+    (made,) = archive_steps(ARCHIVED, SEEN, "spark:1").actions
+    assert isinstance(made, Apply)
+    (changed,) = archive_steps(ARCHIVED, replace(before, objects=objects(live((made.manifest,)))), "spark:2").actions
+    assert isinstance(changed, Apply)
 
 
 def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:

@@ -23,9 +23,9 @@ LOOK_SECONDS = 10.0
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """Create the archiver, or delete it. The archive stays.
 
-    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. The same
-    holds before the database was looked at, and while it is refused: the listed ledgers may be others'. An archiver that does not encrypt
-    as declared is deleted at once: what it writes would stay readable forever.
+    While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. The same holds
+    before a SQL node is Ready, and while the database is refused: the listed ledgers may be others'. An archiver that does not encrypt as
+    declared is deleted at once: what it writes would stay readable forever.
     """
     archive, key = tablespace.spec.log.archive, tablespace.key
     name = TablespaceNames(key).archive
@@ -34,9 +34,10 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     look = max(LOOK_SECONDS, float(archive.every_seconds))
     if seen.herddb is None or seen.log is None or f"Deployment {name}" in seen.taken:
         return Plan(requeue_after_seconds=look)
-    ready = condition(seen.herddb, READY)
-    if isinstance(seen.archive.store, StoreUnusable) or ready is None or ready.reason == Reason.INVALID_SPEC:
-        return Plan(_not_encrypting(archive.destination, seen.objects.get("Deployment", name)), requeue_after_seconds=look)
+    ready, live = condition(seen.herddb, READY), seen.objects.get("Deployment", name)
+    too_early = live is None and not seen.nodes  # the first SQL node is made once the listed ledgers were found to be the database's
+    if isinstance(seen.archive.store, StoreUnusable) or ready is None or ready.reason == Reason.INVALID_SPEC or too_early:
+        return Plan(_not_encrypting(archive.destination, live), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
     archiver = build_archiver(tablespace, seen.log, root, spark_image, seen.archive.store)
     return Plan(settle((archiver,), seen.objects), requeue_after_seconds=look)
