@@ -125,12 +125,17 @@ def test_a_restore_into_a_name_that_is_too_long_leaves_no_checkpoint(stage: Stag
     assert [item["metadata"]["name"] for item in stage.listed("Checkpoint")] == ["first"]
 
 
-def test_run_now_has_the_operator_make_a_run(stage: Stage, plugin: Run, charted: DynamicClient) -> None:
+def test_run_now_has_the_operator_make_a_run_and_waits_for_its_end(stage: Stage, plugin: Run, charted: DynamicClient) -> None:
+    def pause(_: float) -> None:
+        for made in stage.listed("Checkpoint"):
+            stage.set_status("Checkpoint", made["metadata"]["name"], {"phase": "Succeeded", "message": "written and verified"})
+        stage.reconcile("ScheduledCheckpoint", "nightly")
+
     stage.operator = charted
     template = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "volume"}}}
     stage.declare("ScheduledCheckpoint", "nightly", {"schedule": "0 3 * * *", "template": template})
-    code, text = plugin("run-now", "nightly", "--wait", pause=lambda _: stage.reconcile("ScheduledCheckpoint", "nightly"))
-    assert (code, "done: nightly-" in text) == (0, True), text
+    code, text = plugin("run-now", "nightly", "--wait", pause=pause)
+    assert (code, "done: nightly-" in text, "written and verified" in text) == (0, True, True), text
 
 
 def test_a_full_check_that_the_operator_refuses_ends_with_1(stage: Stage, plugin: Run) -> None:
@@ -233,7 +238,12 @@ def test_doctor_and_bundle_come_to_their_end_without_kubelets_and_no_password_is
     code, text = plugin("doctor")
     assert code == 1
     assert text.startswith("operator: it has no pod in the namespace herdkeeper-system")
-    assert f"{NODES[0]}: starting" in text
+    assert f"{NODES[0]}: starting" not in text  # it is young
+    waits = {"waiting": {"reason": "CrashLoopBackOff"}}
+    crashed = {"name": "herddb", "ready": False, "restartCount": 3, "image": "i", "imageID": "i", "state": waits}
+    stage.set_status("Pod", NODES[0], {"containerStatuses": [crashed]})
+    code, text = plugin("doctor")
+    assert (code, f"{NODES[0]}: CrashLoopBackOff" in text) == (1, True), text
     assert plugin("support-bundle", "--file", str(tmp_path / "bundle.zip"))[0] == 0
     password = stage.found("Secret", "flights-connection")["data"]["password"]
     with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
