@@ -125,7 +125,7 @@ def test_a_restore_into_a_name_that_is_too_long_leaves_no_checkpoint(stage: Stag
     assert [item["metadata"]["name"] for item in stage.listed("Checkpoint")] == ["first"]
 
 
-def test_run_now_has_the_operator_make_a_run_and_waits_for_its_end(stage: Stage, plugin: Run, charted: DynamicClient) -> None:
+def test_run_now_has_the_operator_make_a_run(stage: Stage, plugin: Run, charted: DynamicClient) -> None:
     def pause(_: float) -> None:
         for made in stage.listed("Checkpoint"):
             stage.set_status("Checkpoint", made["metadata"]["name"], {"phase": "Succeeded", "message": "written and verified"})
