@@ -151,6 +151,31 @@ def test_a_checkpoint_of_restored_tables_has_the_digests_of_the_one_that_they_we
     assert found["after_it"][0] == expected["after_it"][0]
 
 
+class _Bytes(str):
+    """A text that is sent as bytes that are not UTF-8, as by a client in another language."""
+
+    __slots__ = ()
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        return b"a\xff\xfeb"
+
+
+def test_text_that_is_not_utf_8_is_restored_with_replacements_in_keys_and_values(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    replaced = "a\ufffd\ufffdb"
+    with database.tablespace("bytes") as name, database.connect(name) as connection:
+        connection.execute("CREATE TABLE t (k string PRIMARY KEY, v string)")
+        for row in ((_Bytes("x"), "its key"), ("its value", _Bytes("x")), ("neither", replaced)):
+            connection.execute("INSERT INTO t (k, v) VALUES (?, ?)", row)
+        manifest = checkpoint_of(spark, database, name, tmp_path)
+    with database.tablespace("loaded") as name, database.connect(name) as connection:
+        summary = restore(spark, database, manifest, name)
+        assert (summary.outcome, summary.rows_loaded) == (JobOutcome.SUCCEEDED, 3)
+        rows = {str(row["k"]): row["v"] for row in connection.query("SELECT * FROM t")}
+    assert rows == {replaced: "its key", "its value": replaced, "neither": replaced}
+
+
 def _digests(manifest: Path) -> dict[str, tuple[int, str]]:
     """Rows and their order-free digest, by table."""
     return {table.name: (table.rows, table.digest) for table in read_manifest(manifest).tables}

@@ -132,12 +132,14 @@ def _first_foreign_ledger(
     znodes: Znodes, herd_root: str, ledgers_root: str, records: Mapping[str, VersionedRecord]
 ) -> str | Unknown | None:
     stored = znodes.read(f"{ledgers_root}/LAYOUT")
+    if stored is None:
+        return None  # no bookie has begun: no ledger can open, which is told first
     try:
-        layout = None if stored is None else decode_layout(stored[0])
+        layout = decode_layout(stored[0])
         for name, uuid in sorted((name, each.record.uuid) for name, each in records.items()):
             listed = znodes.read(ledgers_path(herd_root, uuid))
-            ledgers = () if layout is None or listed is None else decode_ledgers(listed[0]).active
-            paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers] if layout is not None else []
+            ledgers = () if listed is None else decode_ledgers(listed[0]).active
+            paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers]
             found = list(zip(ledgers, znodes.read_many(paths), strict=True))
             for ledger, metadata in found:
                 if metadata is not None and tablespace_of(ledger, metadata) != uuid:
