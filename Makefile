@@ -60,7 +60,7 @@ unit: ## pure functions, and Spark jobs with a real S3 server beside them
 	@$(run) pytest -n auto --dist worksteal
 
 model: ## the rules of membership, release, promotion, archive, drain, bookies and deletion, explored further than by make unit (MORE_FAULTS=2)
-	@MORE_FAULTS=$(or $(MORE_FAULTS),1) $(run) pytest operator/tests/unit/test_model_*.py -s -n auto --dist worksteal
+	@MORE_FAULTS=$(or $(MORE_FAULTS),1) $(run) pytest operator/tests/unit/test_model_*.py -s -n auto --dist worksteal --timeout 3600
 
 closed-holes: ## the tests of docs/closed-holes.md against the code from before: each must fail there (WORDS="finding:C5" or "-finding: java" chooses rows)
 	@$(run) python -m herdkeeper_e2e.closed_holes $(WORDS)

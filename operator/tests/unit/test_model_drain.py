@@ -48,7 +48,8 @@ class Begun(NamedTuple):
 class Bookies(NamedTuple):
     """`pod`, `registered`: of the leaving one, whose session ends after its pod. `begun` is what the operator has read so far, `planned`
     what it is about to do. `up` are the staying ones that serve; a lost one never does again. `late`: a writer that has not heard that
-    bookie 0 takes no ledgers any more may open one there while it is registered."""
+    bookie 0 takes no ledgers any more may open one there while it is registered. `proven`: the ledgers that a Job has read back, also one
+    of an earlier drain."""
 
     ledgers: tuple[Ledger, ...]
     up: frozenset[int] = frozenset(STAYING)
@@ -66,6 +67,7 @@ class Bookies(NamedTuple):
     begun: Begun | None = None
     planned: drain.Step | None = None
     late: bool = False
+    proven: frozenset[int] = frozenset()
     faults: int = 0
     mistake: str | None = None
 
@@ -135,7 +137,8 @@ class Scope:
                 whole = all(segment.bookies <= segment.copies & _serving(seen) for segment in read)
                 named = any(seen.ledgers[each].can_leave(LEAVES) for each in begun.recorded)
                 if not named and (whole or not self.reads_back):
-                    yield f"the Job of round {number + 1} has read everything back", _round(seen, number, JobState.DONE)
+                    after = _round(seen, number, JobState.DONE)._replace(proven=seen.proven.union(begun.recorded))
+                    yield f"the Job of round {number + 1} has read everything back", after
         if seen.retirement is JobState.RUNNING and not seen.registered and not any(ledger.names(LEAVES) for ledger in seen.ledgers):
             yield "the Job removes the identity", seen._replace(retirement=JobState.DONE, cookie=False)
 
@@ -293,10 +296,9 @@ def _disk_lost(seen: Bookies) -> Steps:
 def _copy_lost(seen: Bookies) -> Steps:
     """A copy that was just made is none: what the Job reads back must tell."""
     running = {number for begun in seen.rounds if begun.job is JobState.RUNNING for number in (*begun.recorded, len(START.ledgers))}
-    proven = {number for begun in seen.rounds if begun.job is JobState.DONE for number in begun.recorded}
     for number, (ledger, first) in enumerate(zip(seen.ledgers, (*START.ledgers, CAME), strict=False)):
         made = ledger.segments[0].copies - first.segments[0].copies
-        if number in running - proven and made:
+        if number in running - seen.proven and made:
             lacking = ledger.segments[0]._replace(copies=ledger.segments[0].copies - made)
             after = _with_ledger(seen, number, ledger._replace(segments=(lacking, *ledger.segments[1:])))
             yield f"the new copy of ledger {number} can't be read", after
