@@ -21,7 +21,7 @@ from herdkeeper_e2e.diagnosis import explain, server_logs
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.nycflights import data_directory
 from herdkeeper_e2e.run_tests import LOG_FOLDER
-from herdkeeper_e2e.sql_stack import SqlStack
+from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, wait_for
 
@@ -54,11 +54,12 @@ class Stack:
 
     kubectl: Kubectl
     tools: ToolsPod
+    tablespace: str = TABLESPACE
 
     @property
     def sql(self) -> SqlStack:
         """The same, for who disturbs it."""
-        return SqlStack(self.kubectl)
+        return SqlStack(self.kubectl, self.tablespace)
 
     def wait_until_ready(self) -> None:
         """All four resources are Ready."""

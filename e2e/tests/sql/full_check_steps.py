@@ -6,14 +6,13 @@ from conftest import Stack, say
 from sql_steps import processes
 
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 CHECKED = Limit(240, 1)
 
 
 def full_check(stack: Stack) -> Object:
-    return dict(stack.sql.get("tablespace", TABLESPACE)["status"].get("fullCheck") or {})
+    return dict(stack.sql.get("tablespace", stack.tablespace)["status"].get("fullCheck") or {})
 
 
 def next_check(stack: Stack, before: Object) -> Object:

@@ -9,7 +9,6 @@ from conftest import Stack, say
 from herdkeeper_e2e.conditions import unsettled_reason
 from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -28,7 +27,7 @@ def settled_on(stack: Stack, nodes: list[str]) -> None:
     """Until exactly these nodes are there, each with a settled copy, and nothing is left to do."""
 
     def ask() -> bool | Pending:
-        for kind, name in (("herddbcluster", "db"), ("tablespace", "flights")):
+        for kind, name in (("herddbcluster", "db"), ("tablespace", stack.tablespace)):
             if (unsettled := unsettled_reason(stack.sql.get(kind, name))) is not None:
                 return Pending(f"{kind}: {unsettled}")
         there = [pod["metadata"]["name"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")]
@@ -61,10 +60,10 @@ def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
 def answer_to(stack: Stack, request: str, wish: str) -> str:
     """What becomes of a request by annotation, such as `switchover` or `full-check`: once it is answered, it does not exist any more."""
     asked = f"herdkeeper.io/{request}"
-    stack.kubectl.run("annotate", "tablespace", TABLESPACE, f"{asked}={wish}", "--overwrite")
+    stack.kubectl.run("annotate", "tablespace", stack.tablespace, f"{asked}={wish}", "--overwrite")
 
     def answer() -> str | Pending:
-        annotations = stack.sql.get("tablespace", TABLESPACE)["metadata"]["annotations"]
+        annotations = stack.sql.get("tablespace", stack.tablespace)["metadata"]["annotations"]
         return Pending(f"{request} is not answered") if asked in annotations else str(annotations[f"{asked}-answer"])
 
     return wait_for(f"an answer to {request}", answer, ANSWERED, say)
@@ -72,5 +71,5 @@ def answer_to(stack: Stack, request: str, wish: str) -> str:
 
 def connection_of(stack: Stack) -> Object:
     """What the connection Secret tells a client."""
-    secret = stack.sql.get("secret", stack.sql.get("tablespace", "flights")["status"]["connectionSecret"])
+    secret = stack.sql.get("secret", stack.sql.get("tablespace", stack.tablespace)["status"]["connectionSecret"])
     return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}

@@ -1,6 +1,6 @@
-"""For twenty minutes clients write and read SQL, over the project's wire client and over JDBC, and one says what HerdDB refuses, while
-faults of SQL nodes, bookies and ZooKeeper members are drawn at random, several at once: what the tables hold at the end does not contradict
-what the clients were told, and leader, followers and log have the same rows."""
+"""For twenty minutes clients write and read SQL, over the project's wire client and over JDBC, while faults of SQL nodes, bookies and
+ZooKeeper members are drawn at random, several at once. In each of two tablespaces on the same nodes, one client says what HerdDB refuses.
+What the tables hold at the end does not contradict what the clients were told, and leader, followers and log have the same rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -26,11 +27,30 @@ from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.checker.verdict import judge
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack
+from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.steered_process import SteeredProcess
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
 
+OTHER = "other"
+"""The second tablespace; only a refused client uses it."""
 HISTORY, PROMISES, SAID = "/tmp/history.jsonl", "/tmp/promises.json", "/tmp/said.txt"
-CHECKPOINT = "after-the-faults"
+
+
+def another_tablespace(stack: Stack) -> Stack:
+    """On the same SQL nodes and bookies, with a log and a leader of its own."""
+    wanted = yaml.safe_dump(
+        {
+            "apiVersion": "herdkeeper.io/v1alpha1",
+            "kind": "Tablespace",
+            "metadata": {"name": OTHER},
+            "spec": {"herdDBRef": {"name": "db"}, "replicas": 2},
+        }
+    )
+    stack.kubectl.apply(wanted)
+    stack.wait_until_ready()
+    tools = ToolsPod(stack.kubectl, f"tools-{OTHER}", Database.of(stack.kubectl, "db", "bk", OTHER))
+    tools.start()
+    return Stack(stack.kubectl, tools, OTHER)
 
 
 def python_clients(stack: Stack) -> SteeredProcess:
@@ -47,38 +67,60 @@ def refused_client(stack: Stack, seed: int) -> SteeredProcess:
     return SteeredProcess(stack.kubectl, stack.tools.name, program)
 
 
-def contents_of_each_copy(stack: Stack, sql: SqlStack) -> tuple[list[Contents], list[str]]:
-    """As the present leader tells them, then as each other copy does once it leads, with what contradicts the promises to the refused
-    client there. Each leader's rows are compared with its followers', and one follower's with the log."""
-    found, contradictions = [], []
+def led_by_each_copy(stack: Stack) -> Iterator[None]:
+    """By the present leader first."""
+    sql = stack.sql
     for node in sorted(sql.replicas(), key=lambda replica: replica != sql.leader()):
         if node != sql.leader():
             sql.switch_over(node)
+        yield
+
+
+def contradictions_of(stack: Stack) -> list[str]:
+    """What contradicts the promises to a tablespace's refused client, as its leader tells it."""
+    return [str(json.loads(line)) for line in stack.tools.run("checker.refusals", "judge", "--promises", PROMISES).splitlines()]
+
+
+def contents_of_each_copy(stack: Stack) -> tuple[list[Contents], list[str]]:
+    """As the present leader tells them, then as each other copy does once it leads, with what contradicts the promises to the refused
+    client there. Each leader's rows are compared with its followers', and one follower's with the log."""
+    found, contradictions = [], []
+    for _ in led_by_each_copy(stack):
         found.append(parse_contents(stack.tools.run("checker.contents_reader").splitlines()))
-        judged = stack.tools.run("checker.refusals", "judge", "--promises", PROMISES)
-        contradictions += [str(json.loads(line)) for line in judged.splitlines()]
-        leader_and_followers_are_alike(stack)
+        contradictions += contradictions_of(stack)
+        leader_and_followers_are_alike(stack, "checker_set")
     log_and_follower_are_alike(stack)
     return found, contradictions
 
 
-def leader_and_followers_are_alike(stack: Stack) -> None:
-    """By a full check of all tables."""
+def contradictions_of_each_copy(other: Stack) -> list[str]:
+    """The same of the tablespace that only a refused client uses."""
+    found = []
+    for _ in led_by_each_copy(other):
+        found += contradictions_of(other)
+        leader_and_followers_are_alike(other, "a")
+    log_and_follower_are_alike(other)
+    return found
+
+
+def leader_and_followers_are_alike(stack: Stack, written: str) -> None:
+    """By a full check of all tables, with the one that was `written` among them."""
     settled_on(stack, sorted(stack.sql.replicas()))
     before = full_check(stack)
     answer = answer_to(stack, "full-check", "now")
     assert answer.startswith("done: "), answer
-    every_follower_is_judged(stack, next_check(stack, before), "checker_set")
+    every_follower_is_judged(stack, next_check(stack, before), written)
 
 
 def log_and_follower_are_alike(stack: Stack) -> None:
     """By a Checkpoint of the whole log, whose job compares each table's digest with a follower's."""
     claim, checkpoint = yaml.safe_load_all((REPOSITORY / "examples/checkpoint.yaml").read_text())
-    checkpoint["metadata"]["name"] = CHECKPOINT
-    checkpoint["spec"] |= {"mode": "Full", "verify": "Follower"}
+    name = f"{stack.tablespace}-after-the-faults"
+    checkpoint["metadata"]["name"] = name
+    checkpoint["spec"] |= {"tablespaceRef": {"name": stack.tablespace}, "mode": "Full", "verify": "Follower"}
     stack.kubectl.apply(json.dumps(claim))
     stack.kubectl.apply(json.dumps(checkpoint))
-    status = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
+    status = wait_until_succeeded(stack.kubectl, "checkpoint", name, say)["status"]
     say(f"{status['message']}; {status['verified']}")
     assert status["verified"].startswith("compared with follower"), status
 
@@ -102,11 +144,11 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
     minutes = float(os.environ.get("MINUTES") or 20)
     actions = [action_of(name.strip()) for name in os.environ.get("ACTIONS", "").split(",") if name.strip()] or ACTIONS
     say(f"seed {seed}, {minutes:g} minutes, histories in {tmp_path}")
-    sql, volumes = stack.sql, claims(stack)
+    sql, other, volumes = stack.sql, another_tablespace(stack), claims(stack)
     connection = str(sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"])
     jdbc = JdbcPod(stack.kubectl, "jdbc", connection, stack.tools.database.identity)
     jdbc.start()
-    clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY), refused_client(stack, seed)]
+    clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY), refused_client(stack, seed), refused_client(other, seed + 1)]
 
     with (tmp_path / "history-of-nemesis.jsonl").open("w") as file:
         nemesis = Nemesis(sql, clients, Recorder(file))
@@ -121,14 +163,19 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
             for each in clients:
                 each.stop()
             keep_histories(stack, [stack.tools.name, jdbc.name], tmp_path)
-            (tmp_path / "said-by-refusals.txt").write_text(stack.kubectl.exec(stack.tools.name, "cat", SAID))
+            for where in (stack, other):
+                (tmp_path / f"said-in-{where.tablespace}.txt").write_text(where.kubectl.exec(where.tools.name, "cat", SAID))
 
-    promised = json.loads(stack.kubectl.exec(stack.tools.name, "cat", PROMISES))
-    say(f"refusals: {promised['told']}; {len(promised['kept'])} rows must be there, {len(promised['broken'])} must not")
-    contents, contradictions = contents_of_each_copy(stack, sql)
+    contents, contradictions = contents_of_each_copy(stack)
+    contradictions += contradictions_of_each_copy(other)
+    for where in (stack, other):
+        promised = json.loads(where.kubectl.exec(where.tools.name, "cat", PROMISES))
+        told, kept, not_there = promised["told"], len(promised["kept"]), len(promised["broken"])
+        say(f"refusals in {where.tablespace}: {told}; {kept} rows must be there, {not_there} must not")
+        contradictions += promised["violations"]
+        assert told["refused"] > 0
     (tmp_path / "contents.jsonl").write_text("\n".join(line for each in contents for line in each.to_lines()))
     verdict = judge(histories(tmp_path), contents)
-    contradictions += promised["violations"]
     broken = verdict.violations or contradictions
     say("\n".join(["", verdict.text(), *contradictions, f"seed {seed}: {'broken' if broken else 'passed'}"]))
     assert verdict.violations == ()
@@ -136,6 +183,5 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
     for client in ("python", "jdbc"):
         assert verdict.acknowledged("add", client) > 0
         assert verdict.acknowledged("read", client) > 0
-    assert promised["told"]["refused"] > 0
     assert volumes.items() <= claims(stack).items(), "no volume was lost, and one was given up"
     stack.wait_until_ready()
