@@ -218,18 +218,29 @@ def calls(most: int, number: int) -> set[int]:
     return set(range(1, most + 1)) if EVERY_CALL else {most, 1 + (7 * TURN + number) % most}
 
 
-@pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS)), ids=KINDS)
+CASES = [
+    (number, kind, story)
+    for number, kind in enumerate(KINDS)
+    for story, _ in (STORIES if EVERY_CALL else [STORIES[(TURN + number) % len(STORIES)]])
+]
+
+
+@pytest.mark.parametrize(("number", "kind", "story"), CASES, ids=[f"{kind}-{story.__name__}" for _, kind, story in CASES])
 def test_whichever_call_is_disturbed_the_end_is_the_same_and_nothing_else_is_deleted(
-    dynamic: DynamicClient, operator: DynamicClient, undisturbed: Callable[[Callable[[Run], None]], DisturbedRun], number: int, kind: str
+    dynamic: DynamicClient,
+    operator: DynamicClient,
+    undisturbed: Callable[[Callable[[Run], None]], DisturbedRun],
+    number: int,
+    kind: str,
+    story: Callable[[Run], None],
 ) -> None:
-    for story, _ in STORIES if EVERY_CALL else [STORIES[(TURN + number) % len(STORIES)]]:
-        clean = undisturbed(story)
-        counted = Disturbance(kind)
-        story(DisturbedRun(dynamic, operator, counted))
-        for call in sorted(calls(counted.applied, number)):
-            run = DisturbedRun(dynamic, operator, Disturbance(kind, call))
-            story(run)
-            what = f"{story.__name__}, call {call} of {counted.applied}: {kind} (TURN={TURN})"
-            assert run.disturbance.applied >= call, what
-            assert run.ended == clean.ended, what
-            assert run.removed <= clean.removed, what
+    clean = undisturbed(story)
+    counted = Disturbance(kind)
+    story(DisturbedRun(dynamic, operator, counted))
+    for call in sorted(calls(counted.applied, number)):
+        run = DisturbedRun(dynamic, operator, Disturbance(kind, call))
+        story(run)
+        what = f"{story.__name__}, call {call} of {counted.applied}: {kind} (TURN={TURN})"
+        assert run.disturbance.applied >= call, what
+        assert run.ended == clean.ended, what
+        assert run.removed <= clean.removed, what
