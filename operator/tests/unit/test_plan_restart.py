@@ -67,6 +67,15 @@ def test_a_leader_that_was_relieved_is_restarted():
     assert plan_both(seen).actions == (DELETED[0],)
 
 
+def test_a_leader_that_was_relieved_is_not_restarted_before_the_new_one_says_that_it_leads():
+    moved = VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1999.5)
+    seen = replace(following(), records={"flights": moved}, declared=())
+    plan = plan_both(seen)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert f"{PODS[1]} does not lead flights yet" in plan.wait.message
+
+
 def test_what_nobody_else_holds_does_not_keep_its_node_from_being_restarted():
     alone = VersionedRecord(replace(RECORD, replicas=(PODS[0],)), 4, 1000.0)
     assert plan_both(replace(rolled(OLD, NEW), records={"flights": alone})).actions == (DELETED[0],)

@@ -86,7 +86,7 @@ def _why_not_caught_up(fleet: SqlFleet, record: TablespaceRecord, node: str) -> 
     if copy is None or not copy.ready:
         return f"{node}'s replica of {record.name} is not settled"
     if node == record.leader:
-        return None
+        return None if copy.role == "leader" else f"{node} does not lead {record.name} yet"
     weak = why_not_verified(copy) or behind(_replica(fleet, record, record.leader), copy)
     return f"{node} follows {record.name}, and {weak}" if weak is not None else None
 
