@@ -18,6 +18,8 @@ from played_members import PlayedMembers
 from serving_bookies import Bookies
 from sql_database import INSTANCE, serving_database
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
+from test_reconcile_checkpoint_removal import CLAIM, made
+from test_reconcile_deletion import database
 from test_reconcile_restore import create, end_job, example, with_stack
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
@@ -431,6 +433,52 @@ def _compared(stage: Stage, name: str, lsn: Json, result: str) -> None:
     stage.set_status("Checkpoint", name, {"phase": phase, "completedAt": "2026-01-01T00:00:00Z", "comparison": comparison})
 
 
+def database_deletion_story(run: Run) -> None:
+    """A tablespace is dropped with its log, and then its database goes with the other log, its password and its volumes."""
+    stage = database(run.stage, "Delete")
+    stage.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete"})
+    stage.settle("Tablespace", "flights")
+    stage.set_status("Tablespace", "flights", {"uuid": MADE_UP})
+    run.delete("Tablespace", "flights")
+    run.delete("HerdDBCluster", "db")
+
+
+def checkpoint_removal_story(run: Run) -> None:
+    """Of two Checkpoints with the same files the first goes alone, and the last one takes the files along."""
+    stage = run.stage
+    stage.of("PersistentVolumeClaim").create(body=CLAIM, namespace=stage.namespace)
+    for name in ("first", "second"):
+        made(stage, name)
+    run.delete("Checkpoint", "first")
+    assert stage.live("Job", "first-removal") is None
+    stage.delete("Checkpoint", "second")
+    run.settle("Checkpoint", "second")
+    ended = [{"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z"} for kind in ("SuccessCriteriaMet", "Complete")]
+    times = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z"}
+    stage.set_status("Job", "second-removal", {**times, "succeeded": 1, "conditions": ended})
+    run.settle("Checkpoint", "second")
+    assert stage.live("Checkpoint", "second") is None
+
+
+def sql_roll_story(run: Run) -> None:
+    """SQL nodes get another image: the follower first, and the leader once it leads no more."""
+    stage = serving_database(run.stage)
+    stage.settle("Tablespace", "flights")
+    herddb = HerdDBNames(ObjectKey(stage.namespace, "db"))
+    stage.patch("HerdDBCluster", "db", {"spec": {"image": "example.org/herddb:8"}})
+    run.settle("HerdDBCluster", "db")
+    stage.see_template("db-herddb")
+    for number, roles in ((1, ("leader", "follower")), (0, ("follower", "leader"))):
+        run.settle("HerdDBCluster", "db")
+        assert stage.live("Pod", herddb.pod(0)) is not None, "it stays until another one leads"
+        stage.nodes.herddb_holds(herddb, "flights", "a-uuid", roles)
+        run.settle("HerdDBCluster", "db")
+        assert [pod["metadata"]["name"] for pod in stage.listed("Pod")] == [herddb.pod(1 - number)]
+        stage.serve("db-herddb", number)
+    run.settle("HerdDBCluster", "db")
+    run.settle("Tablespace", "flights")
+
+
 KINDS = (
     *("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"),
     *("Checkpoint", "ReplicationAudit", "ScheduledCheckpoint", "ScheduledReplicationAudit"),
@@ -512,6 +560,9 @@ STORIES: list[tuple[Callable[[Run], None], int]] = [
     (archive_story, 6),
     (users_story, 6),
     (divergence_story, 8),
+    (database_deletion_story, 8),
+    (checkpoint_removal_story, 4),
+    (sql_roll_story, 4),
 ]
 
 
