@@ -28,7 +28,7 @@ from herdkeeper_jobs.datasource.pin import HeldLog, remove_from
 from herdkeeper_jobs.datasource.renewal import Renewal, RenewingReader, renewed_each
 from herdkeeper_jobs.datasource.schema import CHANGES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
-from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, LogTruncatedError
 from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -251,6 +251,39 @@ def test_a_batch_that_is_repeated_after_a_restart_keeps_the_log_before_it_is_rea
     reader.partitions({"position": "3,1"}, {"position": "3,3", "restart": "3,2"})
     assert kept(log) == (3, 1)
     reader.stop()
+
+
+def refused_calls(log: PlayedLog, offset: dict[str, str]) -> list[Callable[[], object]]:
+    """What Spark calls on a query that was started again, or runs on, with the offset of its last batch."""
+    made = PlayedSource({**log.options, **PINNED}).streamReader(CHANGES)
+    return [
+        lambda: made.latestOffset(offset, made.getDefaultReadLimit()),
+        lambda: made.partitions({}, offset),
+        lambda: made.partitions(offset, offset),
+        lambda: made.commit(offset),
+    ]
+
+
+def test_a_query_sets_no_pin_in_another_log_of_the_same_name(log: PlayedLog) -> None:
+    """It is refused there. Its pin would keep a log that it never reads, and the tablespace's status would tell of it."""
+    log.write(3, OPENED, closed=True)
+    _, offset = PlayedSource({**log.options, "tablespace": "demo", "herdRoot": "/db/herd"}).simpleStreamReader(CHANGES).read({})
+    log.metadata.instance_id = "cluster-2"
+    log.save()
+    for call in refused_calls(log, offset):
+        with pytest.raises(CheckpointRefused, match="has the log cluster-2/0ab"):
+            call()
+        assert kept(log) is None
+
+
+def test_a_query_that_comes_too_late_sets_no_pin(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    log.write(4, OPENED, closed=True)
+    log.drop(3)
+    for call in refused_calls(log, {"position": "3,1"})[:3]:
+        with pytest.raises(LogTruncatedError, match="it begins with ledger 4 now"):
+            call()
+        assert kept(log) is None
 
 
 def test_tasks_read_and_renew_nothing(log: PlayedLog) -> None:

@@ -86,7 +86,7 @@ class RenewingReader(_SimpleStreamReaderWrapper):
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         """Starts a batch. After a restart this is the process's first call for a repeated batch."""
-        self._reader.hold(start)
+        self._reader.hold(start, end)
         self._begin()
         return list(super().partitions(start, end))
 

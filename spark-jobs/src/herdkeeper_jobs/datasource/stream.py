@@ -123,22 +123,25 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         return iter(read.batches), end.to_document()
 
     def commit(self, end: dict[str, str]) -> None:
-        """Moves the pin: Spark has finished everything up to there. A failed move only keeps more of the log until the next one."""
-        needed = StreamOffset.of(end).needed
-        if self._pin is None or not self._pin.is_due(needed):
+        """Moves the pin: Spark has finished everything up to there. A failed move only keeps more of the log until the next one.
+
+        Raises CheckpointRefused if the tablespace has another log now."""
+        offset = StreamOffset.of(end)
+        if self._pin is None or not self._pin.is_due(offset.needed):
             return
         try:
             with self._catalog.use() as catalog:
-                self._pin.keep(self._log(catalog), needed)
+                log = self._log(catalog)
+                _require_same(log, offset)
+                self._pin.keep(log, offset.needed)
         except (CheckpointRetryable, MetadataUnavailableError) as error:
             _log.warning("the stream's pin can't be moved now", stream=self._pin.stream, reason=str(error))
 
-    def hold(self, start: dict[str, str]) -> None:
-        """Sets the pin for the batch that begins there. A batch repeated after a restart is not read here, but needs the log as well.
-        Raises CheckpointRetryable and CheckpointRefused as `HeldLog.begin`, and MetadataUnavailableError."""
+    def hold(self, start: dict[str, str], end: dict[str, str]) -> None:
+        """Sets the pin for the batch between two offsets. A batch repeated after a restart is not read here, but needs the log as well.
+        Raises as `readBetweenOffsets`; a batch that is refused sets no pin."""
         if self._pin is not None and not self._pin.is_held:
-            with self._catalog.use() as catalog:
-                self._pin.begin(self._log(catalog), StreamOffset.of(start).needed)
+            self._part(*_repeated(start, end), None)
 
     def renew(self) -> None:
         """Renews the pin in a session of its own, so another thread may call it. Raises as `hold`."""
@@ -153,9 +156,9 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
         """Reads the same changes again. Raises as `read`, and CheckpointRetryable and MetadataUnavailableError: then the query must be
         restarted."""
-        offset = StreamOffset.of(start)
+        offset, up_to = _repeated(start, end)
         try:
-            part, _ = self._part(replace(offset, log=StreamOffset.of(end).log), StreamOffset.of(end).position, None)
+            part, _ = self._part(offset, up_to, None)
             return iter(self._read(part, CommittedChanges(offset.position), offset, inf).batches)
         finally:
             self.close()  # a task calls this only once
@@ -173,15 +176,28 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         """Returns what to read, and of which log."""
         with self._catalog.use() as catalog:
             log = self._log(catalog)
-            identity = log.identity.path
-            if offset.log not in (None, identity):
-                raise CheckpointRefused(
-                    f"the query has read the log {offset.log} up to {offset.position}, and the tablespace {log.name!r} has the log "
-                    f"{identity}: it, or its cluster, was made again under this name. Start the query with a new checkpointLocation"
-                )
-            if self._pin is not None:
+            _require_same(log, offset)
+            wanted = Range(offset.position, up_to, offset.restart)
+            if self._pin is not None and not self._pin.is_held:
+                log_range(log, wanted, self._options, most)  # a stream that is refused pins nothing
                 self._pin.begin(log, offset.needed)
-            return log_range(log, Range(offset.position, up_to, offset.restart), self._options, most), identity
+            return log_range(log, wanted, self._options, most), log.identity.path
 
     def _log(self, catalog: LedgerCatalog) -> LogSource:
         return open_log(catalog, self._options.herd_root, self._options.tablespace)
+
+
+def _repeated(start: dict[str, str], end: dict[str, str]) -> tuple[StreamOffset, Lsn | None]:
+    """Where a repeated batch begins and ends. A first batch begins in no log yet: it is of the log in which it ends."""
+    last = StreamOffset.of(end)
+    return replace(StreamOffset.of(start), log=last.log), last.position
+
+
+def _require_same(log: LogSource, offset: StreamOffset) -> None:
+    identity = log.identity.path
+    if offset.log not in (None, identity):
+        read_to = "" if offset.position is None else f" up to {offset.position}"
+        raise CheckpointRefused(
+            f"the query has read the log {offset.log}{read_to}, and the tablespace {log.name!r} has the log "
+            f"{identity}: it, or its cluster, was made again under this name. Start the query with a new checkpointLocation"
+        )
