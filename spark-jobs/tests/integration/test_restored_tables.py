@@ -71,6 +71,7 @@ _TABLES = (
     f"CREATE TABLE long_column (k int PRIMARY KEY, {_LONG} string)",
     "CREATE TABLE paths (k int PRIMARY KEY, first string NOT NULL DEFAULT 'c:\\')",
     "ALTER TABLE paths ADD COLUMN second string DEFAULT ', third string'",
+    "ALTER TABLE paths ADD COLUMN escaped string DEFAULT 'it\\'s'",
 )
 _CHANGES = (
     "INSERT INTO defaults (k) VALUES (1)",

@@ -22,6 +22,9 @@ def column(kind: ColumnType, default: bytes | None = None, *, nullable: bool = T
     [
         (ColumnType.STRING, "it''s é".encode(), "'it''s é'"),
         (ColumnType.STRING, b"", "''"),
+        (ColumnType.STRING, b"it\\'s", r"'it\'s'"),
+        (ColumnType.STRING, b"\\\\\\'\\n", r"'\\\'\n'"),
+        (ColumnType.STRING, b"\\', k long) --", r"'\', k long) --'"),
         (ColumnType.INTEGER, struct.pack(">i", -7), "-7"),
         (ColumnType.LONG, struct.pack(">q", 1 << 40), str(1 << 40)),
         (ColumnType.DOUBLE, struct.pack(">d", -1.5e10), "-15000000000.0"),
@@ -37,7 +40,7 @@ def test_a_default_is_written_as_herddb_reads_it(kind: ColumnType, default: byte
     assert default_literal(column(kind, default)) == literal
 
 
-@pytest.mark.parametrize("default", [b"x', k long) --", b"'", b"it'''s", b"\\', k long) --"])
+@pytest.mark.parametrize("default", [b"x', k long) --", b"'", b"it'''s", b"\\\\', k long) --", b"\\d\\'", b"''\\'", b"\n\\'"])
 def test_a_text_that_would_end_its_own_quotes_is_no_default(default: bytes) -> None:
     with pytest.raises(ValueError, match="'c' of type STRING has the default"):
         default_literal(column(ColumnType.STRING, default))
@@ -114,6 +117,10 @@ def test_a_default_with_a_backslash_before_a_quote_is_set_by_a_statement_of_its_
     assert defaults_apart(table) == ["ALTER TABLE `t` MODIFY `path` string NOT NULL DEFAULT 'c:\\'"]
     assert default_literal(path) == "'c:\\'"
     doubled = replace(table, columns=(key, replace(path, default=b"it\\''s")))
+    for text in (b"it\\'s", b"\\', k long) --"):
+        escaped = replace(table, columns=(key, replace(path, default=text)))
+        assert create_table(escaped) == "CREATE TABLE IF NOT EXISTS `t` (`k` int, `path` string NOT NULL, PRIMARY KEY (`k`))"
+        assert defaults_apart(escaped) == [f"ALTER TABLE `t` MODIFY `path` string NOT NULL DEFAULT '{text.decode()}'"]
     assert defaults_apart(doubled) == ["ALTER TABLE `t` MODIFY `path` string NOT NULL DEFAULT 'it\\''s'"]
 
 

@@ -21,6 +21,8 @@ SQL_TYPES = {
     ColumnType.BOOLEAN: "boolean",
     ColumnType.FLOAT_ARRAY: "floata",
 }
+_LITERAL_TEXT = re.compile(rb"""([^']|'')*|([^'\\\n\r]|\\[ntbrf\\"'])*""")
+"""What HerdDB's parser accepts between quotes: a text with doubled quotes, or one whose quotes and backslashes have a backslash."""
 _PLAIN_TEXT = re.compile(rb"([^'\\]|''|\\[^'])*")
 """A text in which no backslash stands before a quote, the closing one included, unless it is the second one of a pair."""
 _ON_DELETE = {0: "", 1: " ON DELETE CASCADE", 2: " ON DELETE SET NULL"}
@@ -96,13 +98,13 @@ def filler_row(table: TableDefinition, key: int) -> list[Value]:
 def default_literal(column: Column) -> str | None:
     """A column's default as SQL after DEFAULT; None without one. Raises ValueError for a default that SQL can't express.
 
-    HerdDB stores a text as written between its quotes, with doubled quotes, so it is written back unchanged.
+    HerdDB stores a text as written between its quotes, with what stands for a quote, so it is written back unchanged.
     """
     data = column.default
     if data is None:
         return None
     match column.type:
-        case ColumnType.STRING if _quotes_are_doubled(data):
+        case ColumnType.STRING if _LITERAL_TEXT.fullmatch(data):
             return f"'{data.decode()}'"
         case ColumnType.INTEGER | ColumnType.LONG:
             return str(int.from_bytes(data, "big", signed=True))
@@ -126,11 +128,7 @@ def quoted(name: str) -> str:
 
 def _needs_own_statement(column: Column) -> bool:
     text = column.default if column.type is ColumnType.STRING else None
-    return text is not None and _quotes_are_doubled(text) and _PLAIN_TEXT.fullmatch(text) is None
-
-
-def _quotes_are_doubled(text: bytes) -> bool:
-    return b"'" not in text.replace(b"''", b"")
+    return text is not None and _LITERAL_TEXT.fullmatch(text) is not None and _PLAIN_TEXT.fullmatch(text) is None
 
 
 def _column(column: Column, table: TableDefinition) -> str:
