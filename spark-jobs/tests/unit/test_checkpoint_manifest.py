@@ -24,6 +24,8 @@ from herdkeeper_jobs.manifests.manifest import (
     Verification,
     commit_manifest,
     manifest_path,
+    manifests,
+    manifests_in,
     tablespace_folder,
 )
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -153,6 +155,16 @@ def test_the_latest_checkpoint_is_the_one_with_the_highest_lsn(place: StoredPath
     assert opened.load("t").num_rows == 0
     with pytest.raises(CheckpointNotFoundError, match="'nothing'"):
         opened.load("nothing")
+
+
+@pytest.mark.parametrize("name", ["{} copy.json", "{}-copy.json", "{}_copy.json", "{} (1).json", "1.json"])
+def test_a_copy_of_a_manifest_under_another_name_is_no_checkpoint(place: StoredPath, name: str) -> None:
+    folder = tablespace_folder(place, IDENTITY)
+    older, newer = (commit_manifest(manifest(entry_id=entry_id), folder).path for entry_id in (9, 10))
+    for each in (older, newer):
+        write(each.with_name(name.format(each.stem)), each.read_bytes())
+    assert manifests(place) == manifests_in(folder) == [older, newer]
+    assert open_latest(place).manifest.lsn.lsn == Lsn(3, 10)
 
 
 def test_a_table_is_loaded_from_all_its_files(place: StoredPath) -> None:

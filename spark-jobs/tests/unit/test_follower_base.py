@@ -334,6 +334,16 @@ def test_a_followers_tables_are_stored_encrypted_like_the_checkpoint(
     assert all(content.startswith(b"PARE") for content in seen)
 
 
+def test_a_table_is_named_like_the_files_of_a_followers_tables(tmp_path: Path) -> None:
+    """An attempt that was killed has left its folder."""
+    folder = tmp_path / "data" / "run" / "follower-x.parquet"
+    folder.mkdir(parents=True)
+    sent = io.BytesIO(stream(Lsn(5, 0), "0ab", [PlayedTable(replace(AFTER, name="follower-x.parquet"))]))
+    base = take_tables(read_stream(sent), "n1:9845", "0ab", (ParquetFolder(tmp_path), "run"))
+    assert [table.name for table in base.tables] == ["follower-x.parquet"]
+    assert folder.is_dir()
+
+
 def test_rows_are_shared_out_among_files_and_come_back_as_they_were(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -396,6 +396,17 @@ def test_a_changed_byte_a_missing_segment_and_another_log_are_found(archive: Arc
         segments(archive.folder, IDENTITY)
 
 
+@pytest.mark.parametrize("name", ["{} copy.json", "{}-copy.json", "{}_copy.json", "{} (1).json", "1.json"])
+def test_a_copy_of_a_segments_manifest_under_another_name_is_no_segment(archive: Archive, name: str) -> None:
+    archive.write(3, 9, closed=True)
+    archive.copy()
+    for path in manifests(archive):
+        write(path.with_name(name.format(path.stem)), path.read_bytes())
+    archive.write(4, 3, closed=True)
+    archive.copy()
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.DataObject) -> None:

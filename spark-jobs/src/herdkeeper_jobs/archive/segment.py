@@ -16,7 +16,6 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.continuation import Part
-from herdkeeper_jobs.manifests.manifest import Encryption, Identity, Position, files_in, lsn_of_name
+from herdkeeper_jobs.manifests.manifest import Encryption, Identity, Position, files_in, is_lsn_name, lsn_of_name
 from herdkeeper_jobs.storage.stored_path import (
     ASKED_AT_ONCE,
     AnyPath,
@@ -120,7 +119,7 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
         InvariantViolated: a manifest can't be read, belongs to another log, or does not follow its predecessor.
     """
     paths = _paths(folder)
-    starts = [_start(path) for path in paths]
+    starts = [lsn_of_name(path) for path in paths]
     behind = len(paths) if until is None else bisect_right(starts, until)
     return _chain(paths[_position(starts, since) : behind], folder, identity)
 
@@ -129,7 +128,7 @@ def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | Non
     """Yields the segments from an LSN on. Each is only checked when consumed, so later damage does not matter. Some manifests are read
     ahead, since stores answer in parallel. Raises as `segments`."""
     paths = _paths(folder)
-    begin = _position([_start(path) for path in paths], since)
+    begin = _position([lsn_of_name(path) for path in paths], since)
     yield from _linked(_read_ahead(paths[begin:]), folder, identity)
 
 
@@ -230,15 +229,7 @@ def _all_paths(folder: StoredPath, since: Lsn | None = None) -> Iterator[StoredP
     """Yields the manifests in ascending order, optionally only of segments that begin at an LSN or later."""
     place = folder / "log" / "segments"
     first = "" if since is None else manifest_path(folder, since).name
-    return (place / name for name in names_from(place, first) if fnmatchcase(name, "[0-9]*.json"))
-
-
-def _start(path: StoredPath) -> Lsn:
-    """Where a segment begins, by its file name. Raises InvariantViolated for another name."""
-    try:
-        return lsn_of_name(path)
-    except ValueError as error:
-        raise InvariantViolated(f"{path} is not a manifest of a segment: its name is not an LSN") from error
+    return (place / name for name in names_from(place, first) if is_lsn_name(name))
 
 
 def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest | None:

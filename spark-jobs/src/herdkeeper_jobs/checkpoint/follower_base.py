@@ -81,7 +81,8 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: t
     """
     folder, run_id = where
     for left in found_below(folder.place, f"data/{run_id}/{_PREFIX}*.parquet"):
-        remove_file(left)
+        if left.is_file():  # a table's folder may have such a name
+            remove_file(left)
     stream = iter(parts)
     position, held_millis = next(stream), time.time_ns() // 1_000_000
     if not isinstance(position, StreamedPosition) or position.tablespace_uuid != tablespace_uuid:

@@ -128,8 +128,8 @@ def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
 
 
 def _named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
-    """The files that a tablespace's manifests name. Raises InvariantViolated if a manifest is unreadable, since it may name any file.
-    Raises OSError if they can't be listed: `Path.glob` would skip what it may not read."""
+    """The files that a tablespace's manifests name, and copies of manifests under other names. Raises InvariantViolated if one is
+    unreadable, since it may name any file. Raises OSError if they can't be listed: `Path.glob` would skip what it may not read."""
     place = folder / "manifests"
     names = (name for name in names_from(place) if fnmatchcase(name, "[0-9]*.json"))
     found = [path for path in (place / name for name in names) if path != without]

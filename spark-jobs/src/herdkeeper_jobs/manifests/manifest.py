@@ -12,6 +12,7 @@ the whole manifest, sealed by a Secret's key. Readers with the key trust the sea
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
 
@@ -30,6 +31,7 @@ ENCRYPTED_VERSION = 2
 _MOST_SHOWN = 200
 """Characters of a part that differs."""
 _VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
+_NAME = re.compile(r"[0-9]{20}-[0-9]{20}\.json")
 
 
 class Position(Part):
@@ -314,16 +316,26 @@ def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
 
 def manifests(destination: AnyPath, tablespace_uuid: str = "*") -> list[AnyPath]:
     """Lists the manifests below a destination, optionally of one tablespace; each tablespace's are in log order."""
-    return found_below(destination, f"*/{tablespace_uuid}/manifests/[0-9]*.json")
+    return _of_lsns(found_below(destination, f"*/{tablespace_uuid}/manifests/[0-9]*.json"))
 
 
 def manifests_in(folder: AnyPath) -> list[AnyPath]:
     """Lists the manifests in a tablespace's folder, in log order."""
-    return found_below(folder, "manifests/[0-9]*.json")
+    return _of_lsns(found_below(folder, "manifests/[0-9]*.json"))
+
+
+def _of_lsns(paths: list[AnyPath]) -> list[AnyPath]:
+    return [path for path in paths if is_lsn_name(path.name)]
+
+
+def is_lsn_name(name: str) -> bool:
+    """Whether a manifest, of a checkpoint or of an archive's segment, has this file name. A copy that a file manager makes beside one
+    (`… copy.json`) has another name, and commits nothing."""
+    return _NAME.fullmatch(name) is not None
 
 
 def lsn_of_name(path: StoredPath) -> Lsn:
-    """The LSN in the name of a manifest, of a checkpoint or of an archive's segment. Raises ValueError for another name."""
+    """The LSN in the name of a manifest. Raises ValueError for another name."""
     ledger, entry = path.stem.split("-")
     return Lsn(int(ledger), int(entry))
 
