@@ -215,6 +215,14 @@ def test_a_row_or_a_log_gives_a_terminal_no_command() -> None:
     assert terminal.getvalue().endswith("\x1b[31mwrong\x1b[0m\n")
 
 
+def test_nor_does_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have a message of a status, or what a pod answers."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["explain", "\x1b]52;c;cm0K\x07"]) == BAD_INPUT
+    assert terminal.getvalue().startswith("error: REASON \\x1b]52;c;cm0K\\x07: ")
+
+
 def test_values_of_arguments_that_are_optional_stand_last() -> None:
     for command in COMMANDS:
         places = [argument.takes is Takes.OPTIONAL for argument in command.arguments if not argument.is_option]

@@ -228,6 +228,21 @@ def test_the_first_statement_that_is_refused_ends_it(cluster: PlayedCluster, cap
     assert capsys.readouterr().err == "error: statement 2 of 3: no such table: bread\n"
 
 
+def test_a_row_in_a_refusal_gives_a_terminal_no_command(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def refuse(_: PlayedConnection, sql: str) -> int:
+        raise ServerError(f"{sql}: there is a row \x1b[2Jwith this key")
+
+    terminal = Terminal()
+    monkeypatch.setattr(PlayedConnection, "execute", refuse)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    called(cluster, "sql", "-c", "DELETE FROM t")
+    assert terminal.getvalue() == "error: statement 1 of 1: DELETE FROM t: there is a row \\x1b[2Jwith this key\n"
+
+
 def test_statements_may_come_from_standard_input(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT n FROM t"))
     assert called(cluster, "sql")[1] == ["n\n-\n7"]

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None
 
 
 def _failed(message: str, exit_code: int) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    Screen(sys.stderr).write(f"error: {message}")
     return exit_code
 
 

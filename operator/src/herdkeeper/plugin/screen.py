@@ -26,7 +26,7 @@ class Colour(Enum):
 
 @dataclass(frozen=True)
 class Screen:
-    """Standard output. `colours` only on a terminal without the variable NO_COLOR."""
+    """Standard output, or that of errors. `colours` only on a terminal without the variable NO_COLOR."""
 
     stream: TextIO
     colours: bool = False

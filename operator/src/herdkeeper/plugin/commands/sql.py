@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, listed
 from herdkeeper.plugin.commands.plan import read
 from herdkeeper.plugin.kinds import TABLESPACE
+from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
 from herdkeeper.sql.statements import all_statements, changes_rows, first_word, has_rows, is_about_a_transaction
 
@@ -57,7 +58,7 @@ def batch(call: Call, database: Database, text: str) -> Answer:
         with database.connect() as connection:
             results.extend(executed(call, connection, statement) for statement in statements)
     except SqlError as error:
-        print(f"error: statement {len(results) + 1} of {len(statements)}: {error_text(error)}", file=sys.stderr)
+        Screen(sys.stderr).write(f"error: statement {len(results) + 1} of {len(statements)}: {error_text(error)}")
         return Answer("", {"results": results, "error": f"statement {len(results) + 1}: {error_text(error)}"}, WRONG)
     return Answer("", {"results": results}, FINE)
 
