@@ -11,6 +11,8 @@ from kubernetes.dynamic.exceptions import UnprocessibleEntityError
 
 from herdkeeper.api import KINDS
 from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.shared.names import ObjectKey
 from herdkeeper_e2e.control_plane import ControlPlane
 
 
@@ -192,6 +194,47 @@ def test_the_api_server_refuses_a_name_that_no_service_can_be_named_after(dynami
     with pytest.raises(UnprocessibleEntityError) as caught:
         create(dynamic, namespace, "ZooKeeperCluster", name, {})
     assert "metadata.name" in str(caught.value.summary())
+
+
+ELSEWHERE = "../../SOMEWHERE/secrets/login"
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("ZooKeeperCluster", "security.authority.secretName", {"security": {"authority": {"secretName": ELSEWHERE}}}),
+        ("ZooKeeperCluster", "pods.imagePullSecrets[0].name", {"pods": {"imagePullSecrets": [{"name": ELSEWHERE}]}}),
+        ("HerdDBCluster", "credentialsSecretRef.name", {"credentialsSecretRef": {"name": ELSEWHERE}}),
+        ("HerdDBCluster", "users[0].secretName", {"users": [{"secretName": ELSEWHERE}]}),
+        ("HerdDBCluster", "tls.secretName", {"tls": {"secretName": ELSEWHERE}}),
+        (
+            "ReplicationAudit",
+            "destination.persistentVolumeClaim.claimName",
+            {"destination": {"persistentVolumeClaim": {"claimName": ".."}}},
+        ),
+    ],
+)
+def test_no_resource_names_an_object_of_another_namespace(
+    dynamic: DynamicClient, namespace: str, kind: str, field: str, value: dict[str, Any]
+) -> None:
+    """The path of such a name at the API server leads elsewhere, and the operator may read Secrets of all namespaces."""
+    with pytest.raises(UnprocessibleEntityError) as caught:
+        create(dynamic, namespace, kind, "it", {**REFERENCES[kind], **value})
+    assert f"spec.{field}" in str(caught.value.summary())
+    assert "is no name of an object" in str(caught.value.summary())
+
+
+@pytest.mark.parametrize("name", [ELSEWHERE, "%2e%2e/%2e%2e/SOMEWHERE/secrets/login", f"{ELSEWHERE}#", f"{ELSEWHERE}?a=b", "..", "."])
+def test_a_name_gives_the_operator_nothing_of_another_namespace(dynamic: DynamicClient, namespace: str, name: str) -> None:
+    """Also one in a stored resource that no schema has seen, or in a status."""
+    secrets = dynamic.resources.get(api_version="v1", kind="Secret")
+    login = {"metadata": {"name": "login"}, "stringData": {"username": "root", "password": "of somebody else"}}
+    other = f"other-{namespace}"
+    dynamic.resources.get(api_version="v1", kind="Namespace").create(body={"metadata": {"name": other}})
+    secrets.create(body=login, namespace=other)
+    reader = KubernetesReader(LiveSource(dynamic))
+    assert reader.secret(ObjectKey(other, "login")) == login["stringData"]
+    assert reader.secret(ObjectKey(namespace, name.replace("SOMEWHERE", other))) is None
 
 
 def create(dynamic: DynamicClient, namespace: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -254,13 +254,13 @@ def test_where_the_first_pod_never_serves_no_second_one_is_restarted_and_put_bac
 def test_what_only_kubernetes_refuses_is_told_in_its_words_and_put_back_it_heals(fields: Fields, kind: str) -> None:
     stack, name = fields.stack(), NAMES[kind]
     spec = stack.stage.found(kind, name)["spec"]
-    stack.stage.patch(kind, name, {"spec": {"pods": {"priorityClassName": "No class"}}})
+    stack.stage.patch(kind, name, {"spec": {"pods": {"nodeSelector": {f"{'a' * 254}/disk": "ssd"}}}})
     stack.stage.cache = stack.stage.watched()
     assert stack.stage.reconcile(kind, name).outcome is Outcome.FAILED
     status, reason = stack.stage.condition(kind, name, "Progressing")
     assert (status, reason) == ("True", "ActionFailed")
     shown = json.dumps(told(stack, kind, name), ensure_ascii=False).replace('\\"', '"')
-    assert 'spec.template.spec.priorityClassName: Invalid value: "No class"' in shown
+    assert 'spec.template.spec.nodeSelector: Invalid value: "aaa' in shown
     assert declare(stack, kind, name, spec) == []
     assert differences(fields.at_first, steady(stack)) == {}
 

@@ -18,7 +18,7 @@ import yaml
 
 from herdkeeper.plugin.api_server import Access, ApiServer
 from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
-from herdkeeper.plugin.kinds import POD, TABLESPACE
+from herdkeeper.plugin.kinds import POD, SECRET, TABLESPACE
 
 HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455, 4.2.2."""
@@ -231,3 +231,10 @@ def test_a_context_that_impersonates_somebody_is_not_used_with_the_rights_of_who
     path = kubeconfig(tmp_path, "viewer", **{"token": "t", "as": "a-viewer", "as-groups": ["viewers"]})
     with pytest.raises(ClusterError, match=r"the context viewer impersonates somebody \(as, as-groups\), which this plugin can't"):
         ApiServer(Access(kubeconfig=path)).list(TABLESPACE)
+
+
+def test_a_name_in_a_status_has_nothing_of_another_namespace_read(server) -> None:
+    """Such as `status.connectionSecret`, whose login is sent to the pod that the same status names."""
+    clients, asked = server
+    assert clients().get(SECRET, "../../other/secrets/flights-connection") is None
+    assert asked == []

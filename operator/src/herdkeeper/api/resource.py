@@ -51,8 +51,16 @@ Quantity = Annotated[
 ]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
 
-ObjectName = Annotated[str, Field(min_length=1, max_length=253)]
-"""The name of an object that a resource refers to."""
+ObjectName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        json_schema_extra=refusal("%s is no name of an object: use small letters, digits, - and ., with a letter or digit at each end"),
+    ),
+]
+"""The name of an object that a resource refers to, by Kubernetes' rule: it can't lead to another namespace."""
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """A time that the operator writes (RFC 3339)."""

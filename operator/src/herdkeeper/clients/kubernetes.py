@@ -87,7 +87,9 @@ class LiveSource:
         self._client = client
 
     def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """See Source."""
+        """See Source. A name that no object may have finds none: it may come from a resource."""
+        if not names.may_be_an_object(key.name):
+            return None
         try:
             found: Json = self._client.resources.get(api_version=api_version, kind=kind).get(
                 name=key.name, namespace=key.namespace or None, _request_timeout=ANSWER_SECONDS, serializer=as_sent

@@ -18,6 +18,7 @@ from typing import Any, cast
 from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, Query
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
+from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 ANSWER_SECONDS = (5, 30)
@@ -69,7 +70,9 @@ class ApiServer:
         return ApiServer(replace(self.access, namespace=namespace))
 
     def get(self, kind: Kind, name: str) -> Json | None:
-        """See Cluster."""
+        """See Cluster. A name that no object may have finds none: it may come from a status."""
+        if not names.may_be_an_object(name):
+            return None
         try:
             return {"apiVersion": kind.api_version, "kind": kind.name, **self._json("GET", kind.path(self.namespace, name))}
         except _NotFoundError:

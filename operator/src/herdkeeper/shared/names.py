@@ -189,6 +189,7 @@ POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 RACKS_KEY = "racks"
 """Key of the map in the racks ConfigMap."""
 
+_ONE_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
 _SECURE_MEMBER = re.compile(rf"(?P<name>[^.:]+)-{ZOOKEEPER_COMPONENT}-[0-9]\.[^:]+:{ZOOKEEPER_SECURE_PORT}")
 _NUMBER = "([0-9]{1,99})"
@@ -337,6 +338,15 @@ class ZooKeeperNames(_StatefulSetNames):
         """Whether a connection string lists members of this ensemble only, each at one of these ports. A status may list anything."""
         hosts = tuple(self.host(number) for number in range(ZOOKEEPER_MOST_MEMBERS))
         return {member for port in ports for member in addresses(hosts, port).split(",")}.issuperset(zookeeper_address.split(","))
+
+
+def may_be_an_object(name: str) -> bool:
+    """Whether an object may have this name, which is then one segment of a path at the API server.
+
+    `../../other/secrets/s` would be a Secret of the namespace `other`: the clients of Kubernetes quote no names of custom paths, and take
+    `..` out of them.
+    """
+    return _ONE_SEGMENT.fullmatch(name) is not None
 
 
 def ledgers_volume(volume: int) -> str:
