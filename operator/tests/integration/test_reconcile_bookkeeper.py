@@ -6,6 +6,7 @@ import base64
 import re
 
 import pytest
+from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 from played_ensemble import PlayedEnsembles
 from played_ledgers import PlayedLedgers
@@ -427,6 +428,32 @@ def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(
     assert claims(stage) == before - lost | REPLACEMENT
     assert stage.live("StatefulSet", "bk-bookie-1") is None
     assert stage.condition(KIND, "bk") == ("False", "Recovering")
+
+
+def test_a_size_that_no_volume_got_is_taken_back_to_more_than_the_volumes_have(
+    dynamic: DynamicClient, charted: DynamicClient, namespace: str
+) -> None:
+    stage = Stage(dynamic, namespace, operator=charted)
+    stage.add_storage_class(namespace, expandable=True)
+    ledgers = {"size": "20Gi", "storageClassName": namespace}
+    stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES, "ledgers": ledgers})
+    serving(stage)
+    names = [named(stage).ledgers_claim(number) for number in range(BOOKIES)]
+    for name in names:
+        stage.set_status(CLAIM, name, {"phase": "Bound", "capacity": {"storage": "20Gi"}})
+    asked = {}
+    for size in ("1024Ti", "20Gi", "21Gi"):
+        stage.patch(KIND, "bk", {"spec": {"ledgers": {"size": size}}})
+        stage.settle(KIND, "bk")
+        requests = {stage.found(CLAIM, name)["spec"]["resources"]["requests"]["storage"] for name in names}
+        asked[size] = (requests, stage.condition(KIND, "bk"), "set 21Gi or more" in stage.found(KIND, "bk")["status"]["message"])
+    assert asked == {
+        "1024Ti": ({"1Pi"}, ("True", "Ready"), False),
+        "20Gi": ({"1Pi"}, ("False", "InvalidSpec"), True),
+        "21Gi": ({"21Gi"}, ("True", "Ready"), False),
+    }
+    with pytest.raises(ApiException, match=r"can not be less than status\.capacity"):
+        stage.patch(CLAIM, names[0], {"spec": {"resources": {"requests": {"storage": "20Gi"}}}})
 
 
 @pytest.mark.parametrize("expandable", [True, False])

@@ -51,6 +51,20 @@ def test_a_claim_that_asks_for_as_much_is_left_alone_however_it_is_written(size)
         ("its class can't be read", claim("20Gi"), {"fast": Unknown("Forbidden")}, Reason.UNREADABLE, "Forbidden"),
         ("it would have to shrink", claim("50Gi"), {"fast": True}, Reason.INVALID_SPEC, "volumes can't shrink; set 50Gi"),
         (
+            "its volume did not grow, and has as much",
+            claim("1024Ti", status={"capacity": {"storage": "40Gi"}}),
+            {"fast": True},
+            Reason.INVALID_SPEC,
+            "takes a request back only to more than the volume has: set 41Gi or more",
+        ),
+        (
+            "its volume did not grow, and has more than it may be",
+            claim("40961Mi", status={"capacity": {"storage": "40Gi"}}),
+            {"fast": True},
+            Reason.INVALID_SPEC,
+            "volumes can't shrink; set 40961Mi",
+        ),
+        (
             "its volume is being grown",
             claim("40Gi", status={"capacity": {"storage": "20Gi"}, "conditions": [{"type": "FileSystemResizePending", "status": "True"}]}),
             {},
@@ -64,6 +78,11 @@ def test_it_waits_and_says_why(situation, found, expandable, reason, told):
     assert isinstance(step, Wait), situation
     assert step.reason is reason
     assert told in step.message
+
+
+@pytest.mark.parametrize("expandable", [True, False])
+def test_a_request_is_taken_back_by_uid_while_its_volume_has_not_grown(expandable):
+    assert steps(claim("1024Ti", status={"capacity": {"storage": "20Gi"}}), fast=expandable) == (Resize(NAME, "its-uid", "40Gi"),)
 
 
 def test_a_claim_that_has_no_volume_yet_is_left_alone():

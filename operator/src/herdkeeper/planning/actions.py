@@ -127,7 +127,7 @@ _HOLDS_DATA = ("PersistentVolumeClaim", "Secret")
 
 @dataclass(frozen=True)
 class Resize:
-    """Raise the request of a volume claim, if its uid still matches."""
+    """Change the request of a volume claim, if its uid still matches."""
 
     name: str
     uid: str

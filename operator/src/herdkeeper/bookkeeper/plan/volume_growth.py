@@ -1,4 +1,5 @@
-"""Grows a bookie's claims to the sizes in the spec, if their StorageClass allows. Claims never shrink.
+"""Grows a bookie's claims to the sizes in the spec, if their StorageClass allows. Volumes never shrink, but a request is taken back while
+its volume has not grown: Kubernetes allows that down to more than the volume has (by default since 1.32).
 
 Kubernetes grows the file system while the pod runs. BookKeeper measures its disks again, and a bookie that was read-only with a full disk
 becomes writable.
@@ -32,7 +33,7 @@ def _grow(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Resize | Wa
     if requested is None or not claim.bound or claim.going:
         return None  # only bound claims can request more
     if bytes_of(size) < requested:
-        return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and volumes can't shrink; set {stored}")
+        return _take_back(path, claim, size, requested)
     if bytes_of(size) == requested:
         return _growing(claim, requested)
     storage_class = claim.storage_class
@@ -45,6 +46,19 @@ def _grow(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Resize | Wa
         fix = f"set {path} back to {stored}, or allowVolumeExpansion on the class if its driver can"
         return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and can't grow, since {why}; {fix}")
     return Resize(name, claim.uid, size)
+
+
+def _take_back(path: str, claim: Claim, size: str, requested: int) -> Resize | Wait:
+    """Request less than before, or say why that can't be."""
+    name, stored, capacity = claim.name, claim.size, claim.capacity_bytes
+    if capacity is not None and capacity < bytes_of(size):
+        return Resize(name, claim.uid, size)
+    refused = f"{path} is {size}: the claim {name} has {stored} and volumes can't shrink"
+    gib = bytes_of("1Gi")
+    if capacity is None or (least := capacity // gib + 1) * gib >= requested:
+        return Wait(Reason.INVALID_SPEC, f"{refused}; set {stored}")
+    why = "its volume has not grown, but Kubernetes takes a request back only to more than the volume has"
+    return Wait(Reason.INVALID_SPEC, f"{refused}; {why}: set {least}Gi or more")
 
 
 def _growing(claim: Claim, requested: int) -> Wait | None:
