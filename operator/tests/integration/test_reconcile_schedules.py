@@ -95,9 +95,24 @@ def test_an_audit_that_is_asked_for_is_made_at_once_and_one_time(stage: Stage) -
     assert stage.found(AUDITS, "weekly")["status"]["lastFindings"] == 2
 
 
-def test_a_name_that_somebody_else_took_is_left_alone_and_told(stage: Stage) -> None:
+def test_a_run_has_another_name_where_somebody_elses_checkpoint_has_its_own(stage: Stage) -> None:
+    usual, another = names.scheduled_run("nightly", DAYS[0]), names.requested_run("nightly", DAYS[0])
     stage.declare(CHECKPOINTS, "nightly", {"schedule": "0 3 * * *", "template": CHECKPOINT})
-    stage.declare("Checkpoint", names.scheduled_run("nightly", DAYS[0]), CHECKPOINT)
+    stage.declare("Checkpoint", usual, CHECKPOINT)
+    theirs = stage.found("Checkpoint", usual)
+    for _ in range(2):
+        assert stage.reconcile_at(DAYS[0], CHECKPOINTS, "nightly").outcome is Outcome.OK
+    assert runs(stage, Checkpoint) == [usual, another]
+    assert stage.found("Checkpoint", usual) == theirs
+    assert stage.found(CHECKPOINTS, "nightly")["status"]["lastScheduleTime"] == text_of(DAYS[0])
+
+
+def test_a_run_that_lost_its_labels_is_not_made_twice(stage: Stage) -> None:
+    run = names.scheduled_run("nightly", DAYS[0])
+    stage.declare(CHECKPOINTS, "nightly", {"schedule": "0 3 * * *", "template": CHECKPOINT})
+    stage.reconcile_at(DAYS[0], CHECKPOINTS, "nightly")
+    stage.patch("Checkpoint", run, {"metadata": {"labels": None}})
+    stage.set_status(CHECKPOINTS, "nightly", {"lastScheduleTime": None})
     assert stage.reconcile_at(DAYS[0], CHECKPOINTS, "nightly").outcome is Outcome.FAILED
-    assert stage.condition(CHECKPOINTS, "nightly", "Progressing") == ("True", "ActionFailed")
-    assert "already exists" in stage.events("nightly")[0]["message"]
+    assert runs(stage, Checkpoint) == [run]
+    assert "already exists" in stage.events("nightly")[-1]["message"]

@@ -13,9 +13,11 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.time import text_of
 
 
-def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment: datetime.datetime, *, requested: bool) -> Json:
-    """Returns the resource of a run. Its name is derived from `moment`, so a retry creates no second one."""
-    name = (names.requested_run if requested else names.scheduled_run)(schedule.metadata.name, moment)
+def build_run(
+    schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment: datetime.datetime, *, requested: bool, name: str | None = None
+) -> Json:
+    """Returns the resource of a run. Unless given, its name is derived from `moment`, so a retry creates no second one."""
+    name = name or (names.requested_run if requested else names.scheduled_run)(schedule.metadata.name, moment)
     kind, component = kind_of_runs(schedule)
     mark = names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION
     return {

@@ -40,10 +40,13 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     now = datetime.datetime.now(datetime.UTC)
     made = reader.kubernetes.models(kind, mine)
     runs: tuple[Run, ...] | Unknown = made if isinstance(made, Unknown) else _runs(made)
+    # A run of its own that lost its labels is none of theirs: its time must have no second run.
+    others = (one for one in reader.kubernetes.documents(kind, schedule.key.namespace) if not is_owned_by(one, schedule.metadata.uid))
+    taken = frozenset(one["metadata"]["name"] for one in others)
     if not isinstance(schedule, ScheduledCheckpoint):
         key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.book_keeper_ref.name)
-        return RunSeries(schedule, runs, now, audited=reader.kubernetes.readable(BookKeeperCluster, key))
-    series = CheckpointSeries(schedule, runs, now)
+        return RunSeries(schedule, runs, now, audited=reader.kubernetes.readable(BookKeeperCluster, key), taken=taken)
+    series = CheckpointSeries(schedule, runs, now, taken=taken)
     if isinstance(made, Unknown):
         return series
     return _with_drill(_with_tablespace(series, reader), tuple(each for each in made if isinstance(each, Checkpoint)), reader)

@@ -43,6 +43,8 @@ def _starts(series: RunSeries) -> tuple[Action, ...]:
     match series.decision:
         case Start(due):
             run = build_run(schedule, due, requested=False)
+            if run["metadata"]["name"] in series.taken:
+                run = build_run(schedule, due, requested=False, name=names.requested_run(schedule.metadata.name, series.now))
         case Missed() | NotDue():
             if not asked:
                 return ()

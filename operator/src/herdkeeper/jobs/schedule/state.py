@@ -56,13 +56,14 @@ class RunSeries:
     """A schedule as declared, and its runs as observed, oldest first. Each derived value is computed once.
 
     `runs` is Unknown if one could not be read: it may be any of them. `now` is the time of the observation. `audited` is the cluster that a
-    schedule's audits are of; None if missing.
+    schedule's audits are of; None if missing. `taken` are the names of others' resources of the kind of its runs.
     """
 
     schedule: ScheduledCheckpoint | ScheduledReplicationAudit
     runs: tuple[Run, ...] | Unknown
     now: datetime.datetime
     audited: BookKeeperCluster | None = field(default=None, kw_only=True)
+    taken: frozenset[str] = field(default=frozenset(), kw_only=True)
 
     @property
     def known(self) -> tuple[Run, ...]:
