@@ -13,7 +13,7 @@ from situations import quickstart, with_status
 
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
-from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
 from herdkeeper.planning.actions import SetAuthority, deletions
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
@@ -107,6 +107,23 @@ def test_neither_a_condition_nor_a_part_of_a_field_that_another_program_wrote_st
     client = Restored()
     KubernetesWriter(client).write_status(quickstart("ZooKeeperCluster"), {"conditions": [ready], "fullCheck": begun})
     assert client.bodies[1]["status"] == {"conditions": [ready], "fullCheck": {"lastMissedTime": None}}
+
+
+def test_a_status_that_a_conflict_refuses_is_an_error_unless_its_resource_is_gone():
+    """Nothing was written, so no watch has the resource looked at again."""
+
+    class Contested(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            raise ApiException(status=409)
+
+    client, cluster = Contested(), quickstart("ZooKeeperCluster")
+    client.events[cluster.metadata.name] = {"metadata": {"uid": cluster.metadata.uid}}
+    with pytest.raises(RefusedError):
+        KubernetesWriter(client).write_status(cluster, {"voters": 3})
+    client.events[cluster.metadata.name] = {"metadata": {"uid": "that of the next one of this name"}}
+    KubernetesWriter(client).write_status(cluster, {"voters": 3})
+    client.events.clear()
+    KubernetesWriter(client).write_status(cluster, {"voters": 3})
 
 
 def test_the_same_news_is_one_event_that_is_counted():
