@@ -22,9 +22,6 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 PROCESS = "test_operator_process.py::test_with_the_charts_rules_alone_it_makes_a_cluster"
 UNUSED_HERE: dict[Right, str] = {
-    Right(GROUP, "checkpoints", "patch"): (
-        "test_reconcile_checkpoint_removal.py::test_the_last_checkpoint_of_a_manifest_takes_the_files_along_and_waits_for_its_job"
-    ),
     Right("", "pods", "patch"): "test_reconcile_users.py::test_a_user_comes_is_changed_and_goes_and_no_node_is_touched",
     Right("", "nodes", "get"): (
         "test_reconcile_lost_node.py::test_a_pod_that_hangs_on_a_dead_node_is_told_and_left_to_kubernetes_while_rolls_and_drains_wait"
