@@ -258,12 +258,26 @@ def test_no_value_of_the_configuration_is_told_with_its_refusal(key: str) -> Non
     assert not [refusal.sentence for refusal in refusals if "hunter2" in refusal.sentence]
 
 
+@pytest.mark.parametrize("value", ["${file:UTF-8:/token/token}", "1${env:TOKEN}", r"$\{env:TOKEN}", r"\u0024{env:TOKEN}"])
+def test_no_value_of_the_configuration_has_a_bookie_read_a_file_or_a_variable(value: str) -> None:
+    """Where it is to be a number, BookKeeper's log tells what it found, and the status tells the end of the log."""
+    assert paths(bookkeeper_refusals(bookkeeper(config={"zkTimeout": value}))) == ["spec.config['zkTimeout']"]
+
+
 def test_a_line_of_the_configuration_that_can_not_be_read_is_refused_without_its_value() -> None:
     with pytest.raises(ValidationError) as caught:
         herddb(config={"a": "hunter2" * 200})
     (refusal,) = unreadable_refusals(caught.value)
     assert refusal.path == "spec.config.a"
     assert "hunter2" not in refusal.sentence
+
+
+@pytest.mark.parametrize("mark", ["?", "#", "/", "%3f"])
+def test_no_address_of_an_ensemble_leads_to_a_root_of_another_namespace(mark: str) -> None:
+    """Bookies take what stands before `?` and `#` for their cluster's root: they would join the other one, which would write to them."""
+    with pytest.raises(ValidationError):
+        bookkeeper(zooKeeperRef=None, zooKeeperAddress=f"zk.infra.svc/other/bk/ledgers{mark}:2181")
+    assert bookkeeper(zooKeeperRef=None, zooKeeperAddress="zk-0.infra.svc:2181,10.0.0.1:2181").spec.zoo_keeper_ref is None
 
 
 @pytest.mark.parametrize("command", ["restore", "snapshot"])

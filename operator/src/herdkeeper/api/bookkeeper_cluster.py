@@ -124,7 +124,8 @@ class BookKeeperClusterSpec(Model):
     zoo_keeper_address: str | None = Field(
         None,
         max_length=1024,
-        pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+){0,14}$",
+        # a path, `?` or `#` in it would lead bookies, by their URI, to another cluster's root
+        pattern=r"^[A-Za-z0-9._-]+:[0-9]+(,[A-Za-z0-9._-]+:[0-9]+){0,14}$",
         json_schema_extra=refusal("%s names no ensemble: give host:port of each member, with commas between, e.g. zk-0:2181,zk-1:2181"),
         description="An external ZooKeeper ensemble, `host:port,host:port`, 15 members at most. Immutable. Exactly one of zooKeeperRef and "
         "zooKeeperAddress.",

@@ -90,10 +90,12 @@ def config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple
         if owner is not None:
             fix = "remove it" if owner == "the operator" else f"set {owner} instead"
             yield Refusal(f"spec.config[{key}]", "set", f"{owner} sets this key", fix)
-        elif re.search(r"[\r\n]", key + value) or value.endswith("\\") or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
+        elif re.search(r"[\r\n\\]|[$][{]", value) or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
             yield Refusal(
                 f"spec.config[{key!r}]",
                 "set",
-                "it is not a single line of the file",  # a backslash at its end joins the next line to it
-                "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks and without a backslash at its end",
+                # A backslash joins lines, or hides what follows. For ${file:…} BookKeeper reads a file, such as a key or a token, and its
+                # log tells what is in it.
+                "it is not a plain line of the file",
+                "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks, backslashes and `${`",
             )
