@@ -71,6 +71,16 @@ def test_contradicting_copies_that_the_ack_quorum_can_not_decide_are_all_named_a
     assert result.summary.copies_verified == result.summary.copies_expected - len(named)
 
 
+def test_two_places_of_one_bookie_are_no_ack_quorum_for_a_copy_that_another_one_contradicts() -> None:
+    played = three(99)
+    played[0].entries[1, 40] = entry(40, "1/??")
+    with served(*played) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 99, ("b0", "b0", "b1"), (3, 2)))))
+    found = [finding for finding in result.findings if finding.kind is FindingKind.CONTRADICTION]
+    assert {finding.bookie_id for finding in found} == {"b0", "b1"}
+    assert {(finding.severity, finding.first_entry_id, finding.last_entry_id) for finding in found} == {(Severity.CRITICAL, 40, 40)}
+
+
 def test_two_swapped_entries_on_one_bookie_are_detected() -> None:
     bookies = three(30)
     bookies[2].entries[1, 15], bookies[2].entries[1, 16] = entry(15, "1/16"), entry(16, "1/15")

@@ -31,6 +31,7 @@ FINDINGS = (
     Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, 9, detail="metadata of ledger 9: rubbish"),
     Finding(FindingKind.END_UNKNOWN, Severity.UNKNOWN, 10, detail="open ledger 10: no bookie reported its LAC: bookie b3 is away"),
     Finding(FindingKind.CONTRADICTION, Severity.CRITICAL, 1500, 8, 9, "b0", 0, 3, 0, "right digests, but payload or length differ"),
+    Finding(FindingKind.NAMED_TWICE, Severity.UNDER_REPLICATED, 1504, 0, 9, "b0", 0, 3, 2, "the ensemble is b0, b0, b1"),
     Finding(FindingKind.WRONG_LAST_CONFIRMED, Severity.CRITICAL, 1501, 3, 3, "b1", 0, detail="its LAC is 9"),
     Finding(FindingKind.WRONG_LENGTH, Severity.LOW, 1502, 7, 7, detail="70 and 75"),
     Finding(FindingKind.ORPHAN, Severity.LOW, 1503, detail="the tablespace u9 no longer exists"),

@@ -142,6 +142,17 @@ def test_a_copy_below_the_ack_quorum_is_no_source_while_a_replica_that_may_contr
     assert "fewer than the ack quorum" in result.findings[0].repair_detail
 
 
+def test_a_copy_on_a_bookie_that_the_ensemble_names_twice_is_one_below_the_ack_quorum() -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    bookies[0].entries[1, 5] = CRC32C.pack(Entry(1, 5, 4, length_up_to(1, 5), b"1/?"))
+    with served(*bookies) as addresses:
+        heard = {name: address for name, address in addresses.items() if name != "b2"}
+        result = repaired(catalog_of(heard, of_herddb(10, ("b0", "b0", "b1", "b2"), (4, 2))), [missing(5, 5)])
+    assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REFUSED, [])
+    assert "fewer than the ack quorum" in result.findings[0].repair_detail
+
+
 def test_a_copy_that_its_bookie_can_t_read_now_is_not_written_over_by_one_below_the_ack_quorum() -> None:
     """The finding is old: the right copy has been written since, by another repair."""
     bookies = bookies_with(10)

@@ -19,7 +19,7 @@ from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.copy_reader import TaskRunner
 from herdkeeper_jobs.audit.job import AuditInvariantError, AuditResult, audit
-from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
+from herdkeeper_jobs.audit.placement import RackMap, findings_of_names, findings_of_placement
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
@@ -394,6 +394,37 @@ def test_copies_in_fewer_racks_than_the_cluster_wants_and_has_are_at_risk(
 ) -> None:
     found = list(findings_of_placement(AuditedLedger(ledger(1, 9, bookies, quorums), 0, 9), racks))
     assert [short(finding) for finding in found] == ([(FindingKind.TOO_FEW_RACKS, Severity.AT_RISK, 1, 0, 9, None)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("bookies", "quorums", "severity"),
+    [
+        (("b0", "b0", "b2"), (3, 2), Severity.UNDER_REPLICATED),
+        (("b0", "b0", "b0"), (3, 2), Severity.CRITICAL),
+        (("b0", "b0", "b2"), (3, 3), Severity.CRITICAL),
+        (("b0", "b0", "b2"), (2, 1), Severity.UNDER_REPLICATED),  # entries 0, 3, … are on b0 alone
+        (("b0", "b1", "b0", "b2"), (2, 2), None),  # no entry has both places
+        (("b0", "b1", "b2"), (3, 2), None),
+    ],
+)
+def test_two_places_of_one_bookie_count_as_one_copy(bookies: tuple[str, ...], quorums: tuple[int, int], severity: Severity | None) -> None:
+    found = [short(finding) for finding in findings_of_names(AuditedLedger(ledger(1, 9, bookies, quorums), 0, 9))]
+    assert found == ([(FindingKind.NAMED_TWICE, severity, 1, 0, 9, "b0")] if severity is not None else [])
+
+
+@pytest.mark.parametrize("request_", [AuditRequest(), LIGHT], ids=["deep", "light"])
+def test_an_ensemble_that_names_a_bookie_twice_is_not_called_whole(request_: AuditRequest) -> None:
+    bookies = [PlayedBookie(full((1, 9), (2, 9))) for _ in NAMES]
+    del bookies[2].entries[2, 0]
+    with served(*bookies) as addresses:
+        result = audited(
+            PlayedCatalog(addresses, versioned(*(ledger(number, 9, ("b0", "b0", "b2")) for number in (1, 2)))), request=request_
+        )
+    assert [(*short(finding), finding.actual_copies) for finding in result.findings] == [
+        (FindingKind.MISSING, Severity.CRITICAL, 2, 0, 0, "b2", 1),
+        (FindingKind.NAMED_TWICE, Severity.UNDER_REPLICATED, 1, 0, 9, "b0", 2),
+        (FindingKind.NAMED_TWICE, Severity.UNDER_REPLICATED, 2, 0, 9, "b0", 2),
+    ]
 
 
 def test_an_audit_of_either_depth_tells_of_placement_after_reading_the_metadata_again() -> None:

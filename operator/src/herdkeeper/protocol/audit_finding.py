@@ -27,6 +27,8 @@ class FindingKind(StrEnum):
     """No bookie reported the LAC of an open ledger: only what is before its last segment was read."""
     TOO_FEW_RACKS = "TooFewRacks"
     """The copies of an entry are in fewer racks than the cluster requires and has."""
+    NAMED_TWICE = "NamedTwice"
+    """The ensemble names the bookie in two places of an entry: what counts as two copies is one."""
     CONTRADICTION = "Contradiction"
     """The bookie holds the entries with valid digests, but other copies with valid digests have other content."""
     WRONG_LENGTH = "WrongLength"

@@ -179,7 +179,7 @@ def _untrusted(unit: _Unit, ack_quorum: int) -> Iterator[tuple[int, str]]:
     for versions in unit.versions():
         if len(versions) < 2:
             continue
-        supported = [positions for positions in versions if len(positions) >= ack_quorum]
+        supported = [positions for positions in versions if len({unit.segment.bookies[position] for position in positions}) >= ack_quorum]
         named = " | ".join(", ".join(unit.segment.bookies[position] for position in positions) for positions in versions)
         trusted = supported[0] if len(supported) == 1 else ()
         verdict = "those on an ack quorum of bookies are right" if trusted else "it is unknown which of them is right"

@@ -130,7 +130,7 @@ def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holdin
         worst: tuple[int, Severity, int] | None = None
         for entry_id in turn:
             if spread.holds(holding.position, entry_id):
-                good, unknown = _count(spread, entry_id, active)
+                good, unknown = _count(spread, metadata.segments[holding.segment].bookies, entry_id, active)
                 severity = severity_of(good, unknown, metadata)
                 assert severity is not None  # this holding alone leaves less than the write quorum
                 worst = min(worst or (99, severity, good), (_URGENCY.index(severity), severity, good))
@@ -138,10 +138,11 @@ def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holdin
             yield _Verdict(holding, _own_range(spread, holding, stretch), worst[1], worst[2])
 
 
-def _count(spread: Striping, entry_id: int, active: list[Holding]) -> tuple[int, int]:
-    """Counts good and unknown copies of an entry."""
-    bad = [holding for holding in active if spread.holds(holding.position, entry_id)]
-    return spread.write_quorum - len(bad), sum(1 for holding in bad if holding.state in _INCONCLUSIVE)
+def _count(spread: Striping, bookies: Sequence[str], entry_id: int, active: list[Holding]) -> tuple[int, int]:
+    """Counts the bookies with a good copy of an entry, and those with an unknown one: an ensemble may name a bookie twice."""
+    bad = {holding.position: holding for holding in active if spread.holds(holding.position, entry_id)}
+    good = {bookies[position] for position in spread.write_set(entry_id) if position not in bad}
+    return len(good), len({bookies[position] for position, holding in bad.items() if holding.state in _INCONCLUSIVE} - good)
 
 
 def _own_range(spread: Striping, holding: Holding, stretch: EntryRange) -> EntryRange:

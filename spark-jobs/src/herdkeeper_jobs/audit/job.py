@@ -28,7 +28,7 @@ from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added
 from herdkeeper_jobs.audit.copy_reader import CopyReader, TaskRunner
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies
 from herdkeeper_jobs.audit.orphans import OrphanRule, lost_ledgers, orphans, why_orphan
-from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
+from herdkeeper_jobs.audit.placement import RackMap, findings_of_names, findings_of_placement
 from herdkeeper_jobs.audit.portion import Counted, Portion, RunProgress, Work, bytes_of_portion, next_portion, remaining_work
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.audit.scope import Scope, scope_of
@@ -153,11 +153,14 @@ def _at_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
 
 def _misplaced(catalog: LedgerCatalog, ledgers: Iterable[AuditedLedger], racks: RackMap | None) -> list[Finding]:
     """Judges suspects again by fresh metadata: a ledger may have moved, or be gone."""
-    if racks is None:
+
+    def found(ledger: AuditedLedger) -> list[Finding]:
+        return [*findings_of_names(ledger), *(() if racks is None else findings_of_placement(ledger, racks))]
+
+    suspects = {ledger.metadata.ledger_id: ledger for ledger in ledgers if found(ledger)}
+    if not suspects:
         return []
-    suspects = {ledger.metadata.ledger_id: ledger for ledger in ledgers if any(findings_of_placement(ledger, racks))}
-    again = read_again(catalog, suspects).values()
-    return [finding for ledger in again if ledger is not None for finding in findings_of_placement(ledger, racks)]
+    return [finding for ledger in read_again(catalog, suspects).values() if ledger is not None for finding in found(ledger)]
 
 
 def _snapshot(

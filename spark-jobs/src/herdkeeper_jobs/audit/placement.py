@@ -1,7 +1,11 @@
-"""Finds ledgers whose copies are in fewer racks than wanted. Pure.
+"""Finds ledgers whose copies are in fewer racks than wanted, or in fewer bookies than their number says. Pure.
 
 BookKeeper places ensembles by rack if it can, and otherwise anywhere, unless placement is enforced. So a ledger written while a rack was
 away stays in too few racks. Nothing moves it, and BookKeeper's own check only counts it, once a day.
+
+An ensemble may name a bookie twice. Who copies the share of one bookie writes the new one in its place without a look at the other places
+(LedgerFragmentReplicator.updateEnsembleInfo of BookKeeper 4.18.0). So do two replication workers that chose the same new bookie, of which
+one lost its lock meanwhile. Each place answers then, and BookKeeper's own check finds nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from dataclasses import dataclass
 from herdkeeper.codecs.bookkeeper.placement import fewest_racks
 from herdkeeper.codecs.bookkeeper.striping import segment_ranges, striping
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper_jobs.audit.evaluate import severity_of
 from herdkeeper_jobs.copies.plan import AuditedLedger
 
 
@@ -45,4 +50,31 @@ def findings_of_placement(ledger: AuditedLedger, racks: RackMap) -> Iterator[Fin
                 expected_copies=metadata.write_quorum,
                 detail=f"bookies {', '.join(segment.bookies)}: all copies of an entry in {', '.join(sorted(fewest))}; "
                 f"wanted: {required} racks",
+            )
+
+
+def findings_of_names(ledger: AuditedLedger) -> Iterator[Finding]:
+    """Yields one finding per segment and bookie that the segment names in two places of an entry."""
+    metadata, spread = ledger.metadata, striping(ledger.metadata)
+    for segment in segment_ranges(metadata, ledger.last_entry_id):
+        if len(set(segment.bookies)) == len(segment.bookies):
+            continue
+        # One turn of E entries has every write set of the segment.
+        turn = range(segment.entries.first, min(segment.entries.last, segment.entries.first + spread.ensemble_size - 1) + 1)
+        named = [[segment.bookies[position] for position in spread.write_set(entry_id)] for entry_id in turn]
+        for bookie_id in sorted({each for names in named for each in names if names.count(each) > 1}):
+            copies = min(len(set(names)) for names in named if names.count(bookie_id) > 1)
+            severity = severity_of(copies, 0, metadata)
+            assert severity is not None  # fewer bookies than the write quorum
+            yield Finding(
+                kind=FindingKind.NAMED_TWICE,
+                severity=severity,
+                ledger_id=metadata.ledger_id,
+                first_entry_id=segment.entries.first,
+                last_entry_id=segment.entries.last,
+                bookie_id=bookie_id,
+                segment=segment.segment,
+                expected_copies=metadata.write_quorum,
+                actual_copies=copies,
+                detail=f"the ensemble is {', '.join(segment.bookies)}: an entry in two places of {bookie_id} has one copy there",
             )

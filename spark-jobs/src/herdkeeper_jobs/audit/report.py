@@ -33,6 +33,7 @@ _OfLedgers = Literal[
     FindingKind.LEDGER_UNREADABLE,
     FindingKind.END_UNKNOWN,
     FindingKind.TOO_FEW_RACKS,
+    FindingKind.NAMED_TWICE,
     FindingKind.WRONG_LAST_CONFIRMED,
     FindingKind.WRONG_LENGTH,
     FindingKind.ORPHAN,
@@ -136,8 +137,10 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
                 f"The last segment of {ledgers} was not read: none of its bookies reported how far it goes. Bring them back (the last "
                 "column below names them), then audit again."
             )
-        case FindingKind.TOO_FEW_RACKS:
-            return f"Copies of {ledgers} are in too few racks and are not moved automatically: drain one of their bookies."
+        case FindingKind.TOO_FEW_RACKS | FindingKind.NAMED_TWICE:
+            narrow = f"Copies of {ledgers} are in too few racks and are not moved automatically: drain one of their bookies."
+            doubled = f"Two places of {ledgers} are on one bookie, and BookKeeper doesn't mend that: make a Checkpoint."
+            return narrow if kind is FindingKind.TOO_FEW_RACKS else doubled
         case FindingKind.WRONG_LAST_CONFIRMED:
             return f"Entries of {ledgers} refer to confirmed entries that are missing: compare with a checkpoint or with the archive."
         case FindingKind.WRONG_LENGTH:

@@ -133,8 +133,7 @@ def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: 
     have got a copy meanwhile that it can't read now. Raises NoGoodReplicaError."""
     good: list[Copy] = []
     without: list[NoCopy] = []
-    for position in replicas.striping.write_set(entry_id):
-        other = replicas.bookies[position]
+    for other in dict.fromkeys(replicas.bookies[position] for position in replicas.striping.write_set(entry_id)):
         copy = bookies.read(replicas, other, entry_id)
         if other == bookie_id:
             without.extend([copy] if isinstance(copy, NoCopy) and copy.may_exist else [])
