@@ -507,6 +507,30 @@ def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more
     assert again.lag_seconds >= (again.current_at_millis - first.current_at_millis) / 1000
 
 
+@pytest.mark.parametrize("there", [(8, False), (2, True)], ids=["another entry", "no such entry"])
+def test_an_archiver_that_lives_while_the_cluster_is_put_back_mixes_no_two_histories(
+    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch, there: tuple[int, bool]
+) -> None:
+    def put_back() -> None:
+        count, closed = there
+        anew = [LogEntry(9_000 + number, LogEntryType.DELETE, 0, "t", b"anew") for number in range(8)]
+        archive.log.write(5, anew[:count], closed=closed)
+        archive.log.write(6, anew, closed=False)
+
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=False)
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
+    assert (
+        cli.main([*where, "--destination", str(place), "--place", "archives", "--every", "60"], Looks(lambda: None, put_back, lambda: None))
+        == 0
+    )
+    told = decode_archive_progress(archive.log.metadata.told["/db/herd/logArchive/0ab"])
+    assert "the cluster was put back to an earlier state" in told.trouble
+    assert told.held is not None
+    assert told.held.last == (5, 2)
+
+
 def test_an_archive_whose_files_are_gone_is_not_begun_anew_while_the_log_could_continue_it(
     archive: Archive, place: StoredPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

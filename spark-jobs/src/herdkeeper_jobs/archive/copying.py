@@ -47,9 +47,8 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
     end = newest_segment(place.folder, place.identity, place.known)
     if end is not None:
         proven(end, place.folder)  # it determines where to read from
-        seen_before = end.first.lsn == place.known  # by the run before this one
-        whole = WholeLog(log, place.folder, place.identity)
-        if not seen_before and (why := why_of_another_log(whole, end, end.last.lsn, settings)) is not None:
+        # Each time: volumes may be put back while this process lives.
+        if (why := why_of_another_log(WholeLog(log, place.folder, place.identity), end, end.last.lsn, settings)) is not None:
             raise InvariantViolated(f"{why}. Nothing was archived: give each its own destination")
     begin = log.first_left() if end is None else end.resume
     copied = entries = 0
