@@ -20,7 +20,7 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
-from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, TableDefinition, encode_table
+from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, TableDefinition, beginning, encode_table
 from herdkeeper.protocol.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
@@ -82,7 +82,7 @@ from herdkeeper_jobs.wal.timeline import Timeline
 _log = structlog.get_logger()
 _MOST_OF_A_REASON = 150
 """Characters; the rest is in the pod's log."""
-_SHOWN, _SHOWN_OF_NAME = 5, 40
+_SHOWN = 5
 _REST_SECONDS = 120
 """Time for a follower to reach a position without open transactions."""
 FULL_EVERY_SECONDS = 7 * 24 * 3600
@@ -299,7 +299,7 @@ def _why_unrestorable(folded: _Folded) -> str:
     found = []
     if long_names:
         found.append(
-            f"it can't be restored as it is: no INSERT accepts the name {long_names[0][:_SHOWN_OF_NAME]}…, which has more than "
+            f"it can't be restored as it is: no INSERT accepts the name {beginning(long_names[0])}, which has more than "
             f"{MOST_OF_NAME} characters. Rename the table (EXECUTE RENAMETABLE), and make another Checkpoint"
         )
     if nulls:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.codecs.herddb.table import MOST_COLUMNS, Column, ColumnType, TableDefinition, decode_table, is_queryable
+from herdkeeper.codecs.herddb.table import MOST_COLUMNS, Column, ColumnType, TableDefinition, beginning, decode_table, is_queryable
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
@@ -21,9 +21,6 @@ from herdkeeper_jobs.manifests.manifest import (
 )
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.storage.stored_path import StoredPath
-
-_SHOWN = 40
-"""Characters of a name that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,7 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
         raise RestoreRefused(f"the checkpoint has a table {table.name!r}: a restore needs this name for itself")
     indexes = tuple(index for index in manifest.indexes if index.table == table.name)
     if table.rows and not definition.can_be_queried:
-        raise RestoreRefused(f"table {table.name[:_SHOWN]}…: its name is too long for an INSERT: rename it, and make another Checkpoint")
+        raise RestoreRefused(f"table {beginning(table.name)}: its name is too long for an INSERT: rename it, and make another Checkpoint")
     for reason in _inexpressible(definition, indexes):
         raise RestoreRefused(f"table {table.name!r}: {reason}, which SQL can't make")
     return SourceTable(table, definition, indexes)
@@ -148,7 +145,7 @@ def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ..
     names += [name for key in definition.foreign_keys for name in (key.name, *key.columns, *key.parent_columns)]
     advanced = definition.primary_key if definition.auto_increment and len(definition.primary_key) == 1 else ()
     too_long = [
-        f"the name {name[:_SHOWN]}… of the AUTO_INCREMENT column is too long for a DELETE" for name in advanced if not is_queryable(name)
+        f"the name {beginning(name)} of the AUTO_INCREMENT column is too long for a DELETE" for name in advanced if not is_queryable(name)
     ]
     quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
     hashed = [f"index {index.name!r} is unique and of type {index.type}" for index in indexes if index.unique and index.type != "brin"]

@@ -96,6 +96,11 @@ def is_queryable(name: str) -> bool:
     return len(name.encode("utf-16-le", "surrogatepass")) <= 2 * MOST_OF_NAME
 
 
+def beginning(name: str) -> str:
+    """How a message shows a name that is too long: its first 40 characters."""
+    return f"{name[:40]}…"
+
+
 def decode_table(data: bytes) -> TableDefinition:
     """Decode the value of a log entry. Raises MalformedDataError for another version, unknown flags or types, or truncated bytes."""
     reader = JavaDataReader(data)
