@@ -57,6 +57,7 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
         [
             {"drain": {"ledgers": 12, "message": "MovingLedgers: 12 ledgers are left on bk-bookie-3"}},
             {"drain": {"ledgers": 12, "message": "MovingLedgers: 12 ledgers are left on bk-bookie-3"}},
+            {"drain": {"ledgers": 1, "message": "it is becoming read-only, and few ledgers are left"}},
             {"drain": {"ledgers": 0, "message": "Retiring: its identity is removed"}, "state": "ReadOnly"},
             {"drain": None, "state": "Stopped"},
         ]
@@ -69,6 +70,7 @@ def test_with_wait_it_tells_how_far_the_drain_is_and_ends_when_the_bookie_has_le
     assert written == [
         "BookKeeperCluster/bk: bookie 3 will be drained",
         "bk-bookie-3: MovingLedgers: 12 ledgers are left on bk-bookie-3",
+        "bk-bookie-3: 1 ledger is left; it is becoming read-only, and few ledgers are left",
         "bk-bookie-3: 0 ledgers are left; Retiring: its identity is removed",
     ]
     assert answer.exit_code == FINE

@@ -91,6 +91,27 @@ def test_a_resource_that_the_operator_has_not_seen_as_it_is_now_is_wrong() -> No
     assert "has not reconciled it yet" in status({**item, "status": {}})
 
 
+def test_a_stack_that_is_being_made_is_not_wrong_until_five_minutes_are_over() -> None:
+    database = not_ready("HerdDBCluster", "db", "WaitingForBookKeeper", "no bookie serves yet", {"bookKeeperRef": {"name": "bk"}})
+    database["status"]["conditions"].append(condition("UsersInForce", "False", "UsersChanging", "no node has them yet"))
+    unseen = resource("Tablespace", "flights", {"herdDBRef": {"name": "db"}}) | {"status": {}}
+    made = [not_ready("BookKeeperCluster", "bk", "Starting", "0 of 3 bookies are writable"), database, unseen]
+    answer, _ = called(PlayedCluster([young(item, 290) for item in made]), "status")
+    assert answer.text.splitlines()[1:] == [
+        "└── ● BookKeeperCluster/bk  0 of 3 bookies are writable",
+        "    └── ● HerdDBCluster/db  no bookie serves yet",
+        "        └── ● Tablespace/flights  the operator has not reconciled it yet",
+    ]
+    assert answer.exit_code == FINE
+    answer, _ = called(PlayedCluster([young(item, 310) for item in made]), "status")
+    assert (answer.text.count("✘"), answer.exit_code) == (3, WRONG)
+
+
+@pytest.mark.parametrize("reason", ["InvalidSpec", "ActionFailed"])
+def test_a_new_resource_that_will_not_become_ready_by_itself_is_wrong_at_once(reason: str) -> None:
+    assert called(PlayedCluster([young(not_ready("Tablespace", "flights", reason, "it says why"))]), "status")[0].exit_code == WRONG
+
+
 def test_a_pod_that_does_not_serve_says_why() -> None:
     waiting = [{"name": "server", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]
     text = status(

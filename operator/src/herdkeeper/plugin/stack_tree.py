@@ -10,7 +10,7 @@ from enum import Enum
 from herdkeeper.plugin.kinds import AUDIT, BOOKKEEPER, CHECKPOINT, HERDDB, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, TABLESPACE, ZOOKEEPER
 from herdkeeper.plugin.reasons import EXPLAINED, reason_of
 from herdkeeper.shared.objects import STARTING, Json, is_made_for, is_ready, pod_trouble, stopping
-from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.reason import Bearing, Reason
 from herdkeeper.shared.time import moment_of
 
 PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -31,6 +31,8 @@ _LACKS_COPIES = {"critical": "Critical", "underReplicated": "UnderReplicated"}
 """Severities of findings that an alert is about, too, by their name in a status."""
 STARTUP_SECONDS = 120.0
 """How long a pod may take until it is Ready. After that it is told as wrong."""
+CREATION_SECONDS = 300.0
+"""The same of a resource, which waits for those below it."""
 WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
 """What is wrong with a replica, by its role."""
 
@@ -76,20 +78,23 @@ class Part:
 
 
 def stacks(resources: Sequence[Json], pods: Sequence[Json], now: datetime.datetime) -> tuple[Part, ...]:
-    """Returns the roots of the tree: resources without an existing parent. `now` tells which pods have only just begun to start."""
+    """Returns the roots of the tree: resources without an existing parent. `now` tells what has only just begun to start."""
     shown = tuple(_without_earlier_runs(resources))
     there = {_key(item) for item in shown}
     roots = [item for item in shown if parent_of(item) not in there]
-    return tuple(_part(item, shown, [(pod, is_starting_or_stopping(pod, now)) for pod in pods]) for item in roots)
+    return tuple(_part(item, shown, pods, now) for item in roots)
 
 
 def is_starting_or_stopping(pod: Json, now: datetime.datetime) -> bool:
     """Returns whether a pod is starting or stopping, as in every roll, and still has time for it."""
     if (end := stopping(pod)) is not None:
         return now.timestamp() <= end.killed_at
-    created = moment_of(pod["metadata"].get("creationTimestamp"))
-    young = created is not None and (now - created).total_seconds() <= STARTUP_SECONDS
-    return young and not is_ready(pod) and pod_trouble(pod) == STARTING
+    return _is_young(pod, STARTUP_SECONDS, now) and not is_ready(pod) and pod_trouble(pod) == STARTING
+
+
+def _is_young(item: Json, seconds: float, now: datetime.datetime) -> bool:
+    created = moment_of(item["metadata"].get("creationTimestamp"))
+    return created is not None and (now - created).total_seconds() <= seconds
 
 
 def worst(parts: Iterable[Part]) -> State:
@@ -177,13 +182,22 @@ def parent_of(item: Json) -> tuple[str, str] | None:
     return (kind, str(found["name"])) if "name" in found else None
 
 
-def _part(item: Json, resources: Sequence[Json], pods: Sequence[tuple[Json, bool]]) -> Part:
+def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json], now: datetime.datetime) -> Part:
     own = _key(item)
-    below = tuple(_part(other, resources, pods) for other in resources if parent_of(other) == own)
-    mine = (each for each in pods if is_made_for(each[0], *own) and (each[0].get("status") or {}).get("phase") != "Succeeded")
+    below = tuple(_part(other, resources, pods, now) for other in resources if parent_of(other) == own)
+    mine = (pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded")
+    parts = (*(_pod(item, pod, is_starting_or_stopping(pod, now)) for pod in mine), *_replicas(item), *below)
     found = (*troubles(item), *_found_by_audit(item, resources))
-    parts = (*(_pod(item, *each) for each in mine), *_replicas(item), *below)
+    if found and _is_young(item, CREATION_SECONDS, now) and all(map(_passes, found)):
+        return Part(label(item), State.WORKING, said(item) or found[0].message, (), parts)
     return Part(label(item), _state(item, found), said(item), found, parts)
+
+
+def _passes(trouble: Trouble) -> bool:
+    """Returns whether a trouble is what every new resource has: it is not reconciled yet, or waits for something."""
+    reason = reason_of(trouble.reason) if trouble.reason else None
+    unfinished = reason is not None and reason.bearing is Bearing.UNFINISHED and reason not in STUCK
+    return bool(trouble.condition) and (unfinished or not trouble.reason)
 
 
 def _found_by_audit(item: Json, resources: Sequence[Json]) -> Iterator[Trouble]:

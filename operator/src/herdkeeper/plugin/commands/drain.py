@@ -9,6 +9,7 @@ from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Com
 from herdkeeper.plugin.kinds import BOOKIE, BOOKKEEPER
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
 from herdkeeper.shared.objects import Json
+from herdkeeper.shared.reason import Reason
 
 
 def run_drain(call: Call) -> Answer:
@@ -80,8 +81,11 @@ def progress(cluster: Json, number: int) -> str:
     """Returns the progress of a drain."""
     drain = (_entry(cluster, number) or {}).get("drain") or {}
     message = str(drain.get("message", "the operator has not started yet"))
-    told = drain.get("ledgers") is None or "ledgers are left" in message
-    return message if told else f"{drain['ledgers']} ledgers are left; {message}"
+    ledgers = drain.get("ledgers")
+    # the one reason whose message begins with their number
+    if ledgers is None or message.startswith(f"{Reason.MOVING_LEDGERS}:"):
+        return message
+    return f"{ledgers} {'ledger is' if ledgers == 1 else 'ledgers are'} left; {message}"
 
 
 def _entry(cluster: Json, number: int) -> Json | None:

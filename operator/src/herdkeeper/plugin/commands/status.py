@@ -45,6 +45,6 @@ COMMAND = Command(
     "shows all stacks of the namespace as a tree: what exists, what is wrong and what to do",
     run,
     (Argument("--watch", "refresh every two seconds, until Ctrl-C", Takes.NOTHING, short="-w"),),
-    description="✔ is as declared, ● is being changed or runs, ✘ is not as declared. It shows only the newest Checkpoint and "
+    description="✔ is as declared, ● is being made or changed, or runs, ✘ is not as declared. It shows only the newest Checkpoint and "
     "ReplicationAudit, running ones, and audits with findings that no later audit has checked. The exit code is 1 if anything is wrong.",
 )
