@@ -117,6 +117,12 @@ def test_an_audit_says_which_ledgers_it_was_asked_for_and_reads_no_others() -> N
     assert {request[1] for bookie in bookies for request in bookie.requests} == {1, 3}
 
 
+def test_an_audit_of_one_ledger_with_one_finding_counts_them_as_one() -> None:
+    with served(*(PlayedBookie(full((1, 9)) if name != NAMES[0] else {}) for name in NAMES)) as addresses:
+        message = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES)))).summary.message
+    assert (message.startswith("1 ledger, 10 entries, "), message.endswith(": 1 finding")) == (True, True), message
+
+
 def test_an_audit_of_no_ledger_says_that_nothing_was_audited() -> None:
     result = audited(PlayedCatalog({}, versioned(ledger(1, -1, NAMES))), request=AuditRequest(LedgerFilter((EntryRange(5, 9),))))
     assert (result.findings, result.summary.outcome) == ((), JobOutcome.SUCCEEDED)

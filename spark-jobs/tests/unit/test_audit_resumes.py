@@ -354,7 +354,7 @@ def test_a_run_whose_time_is_over_pauses_and_goes_on_when_it_may(program: Progra
         program.run(catalog(), "night", "--read-until", later, fails_at=3)
         code, summary = program.run(catalog(), "night", "--read-until", past)
         assert (code, summary.outcome, summary.ledgers) == (0, JobOutcome.PAUSED, 2)
-        assert summary.message.startswith("paused; so far 2 ledgers, 10 entries, 29 of 30 copies verified: 1 findings")
+        assert summary.message == "paused; so far 2 ledgers, 10 entries, 29 of 30 copies verified: 1 finding"
         assert program.asked[-1] == set()
         assert not list((program.folder / "audits" / "audit_runs").glob("night*"))
         assert program.run(catalog(), "night", "--read-until", later)[1].outcome is JobOutcome.SUCCEEDED

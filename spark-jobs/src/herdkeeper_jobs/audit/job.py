@@ -38,6 +38,7 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetada
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
 from herdkeeper_jobs.copies.holding import CopyState
 from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
+from herdkeeper_jobs.report.page import many
 
 _OPEN_LEDGERS_AT_ONCE = 8
 _MOST_OF_FILTER = 160
@@ -221,12 +222,13 @@ def _summarize(total: Counted, findings: tuple[Finding, ...]) -> AuditSummary:
 
 
 def _sentence(summary: AuditSummary) -> str:
-    found = f"{len(summary.findings)} findings" if summary.findings else "nothing found"
+    found = many(len(summary.findings), "finding") if summary.findings else "nothing found"
     unknown = f", {summary.copies_unknown} unknown" if summary.copies_unknown else ""
     copies = f"{summary.copies_verified} of {summary.copies_expected} copies verified{unknown}"
     if summary.depth is AuditDepth.LIGHT:
         copies = f"light: {copies}, {summary.copies_unread} not read"
-    whole = f"{summary.ledgers} ledgers{_only(summary)}, {summary.entries} entries, {copies}: {found}"
+    ledgers = many(summary.ledgers, "ledger")
+    whole = f"{ledgers}{_only(summary)}, {summary.entries} entries, {copies}: {found}"
     if summary.outcome is JobOutcome.PAUSED:
         return f"paused; so far {whole}"
     if summary.ledger_filter and not summary.ledgers and not summary.findings:
