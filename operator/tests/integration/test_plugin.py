@@ -48,7 +48,7 @@ def test_status_shows_what_is_there_and_ends_with_1_while_something_is_wrong(sta
     assert code == 0, text
     assert "✔ Tablespace/flights" in text
     stage.set_status(
-        TABLESPACE, "flights", {"conditions": [{**ready(stage), "status": "False", "reason": "NoLeader", "message": "nobody leads"}]}
+        TABLESPACE, "flights", {"conditions": [{**ready(stage), "status": "False", "reason": "InvalidSpec", "message": "no such node"}]}
     )
     code, text = plugin("status", "-o", "json")
     assert code == 1

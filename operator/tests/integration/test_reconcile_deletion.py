@@ -411,6 +411,8 @@ def test_an_ensemble_whose_policy_is_retain_goes_only_after_the_bookies_that_use
     assert stage.condition(ZOOKEEPER, "zk", "Progressing") == ("True", "WaitingForDependents")
     (progressing,) = [entry for entry in stage.found(ZOOKEEPER, "zk")["status"]["conditions"] if entry["type"] == "Progressing"]
     assert "first delete BookKeeperCluster bk" in progressing["message"]
+    told = stage.found(ZOOKEEPER, "zk")["status"]["message"]
+    assert told == f"it is being deleted: {progressing['message']}. An apply does not keep it: apply it again once it is gone"
     stage.delete(BOOKKEEPER, "bk")
     assert stage.live(BOOKKEEPER, "bk") is None
     reconcile_until_gone(stage, ZOOKEEPER, "zk")

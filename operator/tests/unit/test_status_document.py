@@ -139,6 +139,12 @@ def test_a_plan_that_is_shown_is_bounded_and_says_what_it_leaves_out(beyond):
     assert steps[MOST_SENTENCES:] == ([f"and {beyond} more"] if beyond else [])
 
 
+def test_a_resource_that_is_being_deleted_says_so_whatever_still_serves_and_that_an_apply_does_not_keep_it():
+    going = with_metadata(CLUSTER, deletion_timestamp="2026-01-01T00:00:00Z")
+    document = status_document(going, SERVES, Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, "first delete bk"), None, NOW)
+    assert document["message"] == "it is being deleted: first delete bk. An apply does not keep it: apply it again once it is gone"
+
+
 def test_a_transition_time_changes_with_the_status_only():
     kept = status_document(ready(CLUSTER), SERVES, Plan(), None, NOW)["conditions"][0]
     fallen = status_document(ready(CLUSTER), STARTS, Plan(), None, NOW)["conditions"][0]

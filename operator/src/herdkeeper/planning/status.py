@@ -37,11 +37,16 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
     conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
     return {
         "observedGeneration": resource.metadata.generation,
-        "message": health.message,
+        "message": health.message if resource.metadata.deletion_timestamp is None else _going(progressing),
         "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
         **{key: value for key, value in summary.fields.items() if value is not None},
         **_unread(resource),
     }
+
+
+def _going(progressing: Health) -> str:
+    """`kubectl apply` of a resource that is being deleted says "unchanged", as if it stayed."""
+    return f"it is being deleted: {progressing.message}. An apply does not keep it: apply it again once it is gone"
 
 
 def planned(plan: Plan) -> dict[str, Any]:
