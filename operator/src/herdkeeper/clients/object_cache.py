@@ -80,7 +80,17 @@ class ObjectCache:
 
     def drop(self, document: Json) -> None:
         """Remove a deleted object. The document is its last state."""
-        self._drop(_place(document), _version(document))
+        place, version = _place(document), _version(document)
+        with self._lock:
+            known = self._entries.get(place)
+            if known is not None and known.version > version:
+                return
+            self._remove(place)
+            now = self._now()
+            while self._deleted and now - next(iter(self._deleted.values()))[1] > DELETED_IS_KNOWN_SECONDS:
+                del self._deleted[next(iter(self._deleted))]
+            self._deleted.pop(place, None)  # so that the oldest deletion stays the first one
+            self._deleted[place] = (version, now)
 
     def get(self, kind: str, key: ObjectKey) -> Json | None:
         """Returns an object, or None if none is known."""
@@ -131,11 +141,6 @@ class ObjectCache:
             older=tuple(key for key, at in listed.items() if at < latest[key] <= version),
         )
 
-    def forget(self, kind: str, keys: Iterable[ObjectKey], version: int) -> None:
-        """Remove objects that a list made at `version` lacks, unless a newer version is known by now."""
-        for key in keys:
-            self._drop((kind, key), version)
-
     def set_complete(self, kind: str, complete: bool) -> None:
         """Record whether all objects of a kind are known."""
         with self._lock:
@@ -145,18 +150,6 @@ class ObjectCache:
         """Returns whether observations may read a kind from the cache."""
         with self._lock:
             return kind in self._complete
-
-    def _drop(self, place: tuple[str, ObjectKey], version: int) -> None:
-        with self._lock:
-            known = self._entries.get(place)
-            if known is not None and known.version > version:
-                return
-            self._remove(place)
-            now = self._now()
-            while self._deleted and now - next(iter(self._deleted.values()))[1] > DELETED_IS_KNOWN_SECONDS:
-                del self._deleted[next(iter(self._deleted))]
-            self._deleted.pop(place, None)  # so that the oldest deletion stays the first one
-            self._deleted[place] = (version, now)
 
     def _remove(self, place: tuple[str, ObjectKey]) -> None:
         entry = self._entries.pop(place, None)
