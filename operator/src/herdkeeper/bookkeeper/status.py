@@ -40,6 +40,7 @@ from herdkeeper.shared import names, quantity
 from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED, condition
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
@@ -118,7 +119,7 @@ def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
 def _time(milliseconds: int | None) -> str | None:
     if milliseconds is None:
         return None
-    return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return text_of(datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC))
 
 
 def _bookies(fleet: BookieFleet) -> list[dict[str, Any]]:

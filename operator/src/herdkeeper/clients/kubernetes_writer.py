@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 from typing import Any
@@ -21,6 +20,7 @@ from herdkeeper.planning.status import stored_status
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, is_made_for
+from herdkeeper.shared.time import text_of_now
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -170,7 +170,7 @@ class KubernetesWriter:
         Events are news, not state: they don't count as writes, and a refused one stops nothing. A namespace that is being deleted accepts
         none.
         """
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = text_of_now()
         metadata = resource.metadata
         same = hashlib.sha256(json.dumps([metadata.uid, reason, message, kind]).encode()).hexdigest()[:16]
         body = {

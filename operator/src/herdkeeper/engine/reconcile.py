@@ -38,6 +38,7 @@ from herdkeeper.shared.conditions import READY
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.paused import paused_by, stops
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of_now
 from herdkeeper.zookeeper.state import Ensemble
 
 logger = structlog.get_logger()
@@ -109,7 +110,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         failed = execute(resource, plan, clients)
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(Key.of(resource), steps)
-    _write_status(resource, status_document(resource, summary, plan, failed, _now()), clients)
+    _write_status(resource, status_document(resource, summary, plan, failed, text_of_now()), clients)
     return _result(plan, failed)
 
 
@@ -135,7 +136,7 @@ def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients
     if isinstance(resource, Unreadable) or steps.plan_deletion is None:
         clients.reader.deleted.forget(key)
         return _gone(key, steps)
-    resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": _now()})})
+    resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": text_of_now()})})
     seen = steps.observe(resource, clients.reader)
     plan = waiting_for_users(_users(seen)) or steps.plan_deletion(resource, seen, deleted.seconds)
     last = [action for action in plan.actions if isinstance(action, SetFinalizer)]
@@ -201,7 +202,7 @@ def _gone(key: Key, steps: Steps) -> Result:
 
 def _refuse(resource: Resource, refusals: tuple[Refusal, ...], clients: Clients) -> Result:
     """Change nothing but the status while the spec is refused."""
-    _write_status(resource, refused_status(resource, refusals, _now()), clients)
+    _write_status(resource, refused_status(resource, refusals, text_of_now()), clients)
     return Result(Outcome.REFUSED)
 
 
@@ -241,7 +242,3 @@ def _requeue_after_seconds(plan: Plan) -> float | None:
     if plan.requeue_after_seconds is not None:
         return plan.requeue_after_seconds
     return requeue.SOON if plan.actions else None
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,6 +14,11 @@ def moment_of(text: str | None) -> datetime.datetime | None:
     return found if found.tzinfo is not None else None
 
 
+def text_of_now() -> str:
+    """Formats the current time."""
+    return text_of(datetime.datetime.now(datetime.UTC))
+
+
 def text_of(moment: datetime.datetime) -> str:
     """Formats a time in UTC and whole seconds."""
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import itertools
 import re
 import secrets
@@ -49,6 +48,7 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects, label
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of_now
 from herdkeeper.shared.unknown import Unknown
 
 READ_ONLY_CHILD = "readonly"
@@ -78,7 +78,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
         disruption=ensemble_disruption(cluster, reader) or databases_disruption(key, reader),
         machines=nodes_of(pods, reader),
         expandable=_expandable(cluster, objects, reader),
-        now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now=text_of_now(),
         identities=_identities(cluster, store, reader),
         token=secret.get(names.TOKEN_KEY, "").strip() or secrets.token_urlsafe(32),
     )

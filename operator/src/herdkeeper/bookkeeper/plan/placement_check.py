@@ -10,6 +10,7 @@ from typing import Any
 
 from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgersMetadata
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 SHORTEST_SECONDS = 600.0
@@ -50,4 +51,4 @@ def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
 
 def _checked(now: str, seconds: float, found: dict[str, Any]) -> dict[str, Any]:
     again = datetime.datetime.fromisoformat(now) + datetime.timedelta(seconds=seconds)
-    return {"checkedAt": now, "nextCheckAt": again.strftime("%Y-%m-%dT%H:%M:%SZ"), **found}
+    return {"checkedAt": now, "nextCheckAt": text_of(again), **found}

@@ -10,6 +10,7 @@ from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, stream_of
 from herdkeeper.shared.conditions import LOG_RELEASED
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -20,7 +21,7 @@ def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health
     retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
     if retained is None:
         return {}
-    since = datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = text_of(datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC))
     needed = " and ".join(_who(name) for name in retained.kept_for)
     message = (
         f"{retained.ledgers} ledgers of the log are past retentionHours and fill the bookies: the oldest ended at {since} and is "
