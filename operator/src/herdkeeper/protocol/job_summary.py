@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper.protocol.faults import faults_of
 
 MAX_TERMINATION_MESSAGE_BYTES = 4096
 _MAX_MESSAGE_CHARACTERS = 500
@@ -104,8 +105,7 @@ class _JobSummary:
         try:
             found: Self = _adapter(cls).validate_json(text)
         except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(str(part) for part in fault['loc']) or 'summary'}: {fault['msg']}" for fault in error.errors())
-            raise SummaryError(f"not a job summary: {faults}") from error
+            raise SummaryError(f"not a job summary: {faults_of(error, 'summary')}") from error
         return found
 
     def _longest_that_fits(self, keep: Callable[[int], Self], items: int) -> str:

@@ -7,18 +7,25 @@ writes the second, herdkeeper_jobs.archive reads it. JSON; times in milliseconds
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Annotated, ClassVar, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.faults import faults_of
 
-Decoded = TypeVar("Decoded")
+Report = TypeVar("Report")
+
+_CONFIG = ConfigDict(alias_generator=to_camel, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRange:
     """The content of an archive: everything between two LSNs (ledger id, entry id). `resume`: where the log continues."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     first: tuple[int, int]
     first_millis: int
@@ -35,29 +42,36 @@ class ArchivedRange:
 class ArchiveProgress:
     """The report of a tablespace's archiver."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
     destination: str
     """Place of the archive: the name of a volume claim, or the address of an object store."""
     held: ArchivedRange | None
     """None while the archive is empty."""
-    current_at_millis: int | None
+    current_at_millis: Annotated[int | None, Field(alias="currentAt")]
     """Everything that was confirmed at this time is archived; None before the first run that reached the log's end."""
     lag_seconds: float | None
     """Maximum seconds that the newest archived entry may have waited; None as above."""
     trouble: str = ""
     """Why the last run failed, or empty."""
     expiry_trouble: str = ""
-    """Why segments that should expire did not, or empty."""
+    """Why segments that should expire did not, or empty. Archivers of an earlier version expire nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryOrder:
     """In the archive at `destination`, segments that end before `keep_from` may expire."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
     destination: str
     keep_from: tuple[int, int]
     """The base's restart position: its oldest open transaction, or its LSN."""
     manifest: str = ""
     """The base's manifest, below the same destination; empty if the base is elsewhere."""
+
+
+_PROGRESS, _ORDER = TypeAdapter(ArchiveProgress), TypeAdapter(ExpiryOrder)
 
 
 def archive_progress_path(herd_root: str, tablespace_uuid: str) -> str:
@@ -72,32 +86,14 @@ def expiry_order_path(herd_root: str, tablespace_uuid: str) -> str:
 
 def encode_archive_progress(progress: ArchiveProgress) -> bytes:
     """Returns the znode's bytes."""
-    held = progress.held
-    document: dict[str, Any] = {
-        "destination": progress.destination,
-        "currentAt": progress.current_at_millis,
-        "lagSeconds": progress.lag_seconds,
-        "trouble": progress.trouble,
-        "expiryTrouble": progress.expiry_trouble,
-        "held": None
-        if held is None
-        else {
-            "first": list(held.first),
-            "firstMillis": held.first_millis,
-            "beginsLog": held.begins_log,
-            "last": list(held.last),
-            "lastMillis": held.last_millis,
-            "resume": list(held.resume),
-        },
-    }
-    return json.dumps(document, separators=(",", ":")).encode()
+    return _encoded(_PROGRESS, progress)
 
 
 def decode_archive_progress(data: bytes, written_at: float | None = None) -> ArchiveProgress:
     """Returns the report. `written_at` is when it was written, in Unix seconds by ZooKeeper's clock: nothing that was confirmed later is
     archived, whatever the archiver's clock said. Raises MalformedDataError unless it is a JSON object with these fields.
     """
-    told = _decoded(data, "progress of an archive", _progress)
+    told = _decoded(_PROGRESS, data, "progress of an archive")
     if told.current_at_millis is None or written_at is None:
         return told
     return replace(told, current_at_millis=min(told.current_at_millis, int(written_at * 1000)))
@@ -105,56 +101,20 @@ def decode_archive_progress(data: bytes, written_at: float | None = None) -> Arc
 
 def encode_expiry_order(order: ExpiryOrder) -> bytes:
     """Returns the znode's bytes."""
-    document = {"destination": order.destination, "keepFrom": list(order.keep_from), "manifest": order.manifest}
-    return json.dumps(document, separators=(",", ":")).encode()
+    return _encoded(_ORDER, order)
 
 
 def decode_expiry_order(data: bytes) -> ExpiryOrder:
     """Raises MalformedDataError unless it is a JSON object with these fields."""
-    return _decoded(data, "the order to expire parts of an archive", _order)
+    return _decoded(_ORDER, data, "the order to expire parts of an archive")
 
 
-def _decoded(data: bytes, what: str, read: Callable[[Any], Decoded]) -> Decoded:
+def _encoded(adapter: TypeAdapter[Report], report: Report) -> bytes:
+    return json.dumps(adapter.dump_python(report, by_alias=True), separators=(",", ":")).encode()
+
+
+def _decoded(adapter: TypeAdapter[Report], data: bytes, what: str) -> Report:
     try:
-        return read(json.loads(data))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise MalformedDataError(f"{what} {data[:200]!r}: {type(error).__name__} {error}") from error
-
-
-def _progress(document: Any) -> ArchiveProgress:
-    current, lag, held = document["currentAt"], document["lagSeconds"], document["held"]
-    return ArchiveProgress(
-        destination=str(document["destination"]),
-        held=None if held is None else _held(held),
-        current_at_millis=None if current is None else int(current),
-        lag_seconds=None if lag is None else float(lag),
-        trouble=str(document["trouble"]),
-        expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version expire nothing
-    )
-
-
-def _order(document: Any) -> ExpiryOrder:
-    destination, manifest = document["destination"], document["manifest"]
-    if type(destination) is not str or type(manifest) is not str:
-        raise ValueError("destination or manifest is not text")
-    return ExpiryOrder(destination, _lsn(document["keepFrom"]), manifest)
-
-
-def _held(document: Any) -> ArchivedRange:
-    if type(document["beginsLog"]) is not bool:
-        raise ValueError("beginsLog is neither true nor false")
-    return ArchivedRange(
-        first=_lsn(document["first"]),
-        first_millis=int(document["firstMillis"]),
-        begins_log=document["beginsLog"],
-        last=_lsn(document["last"]),
-        last_millis=int(document["lastMillis"]),
-        resume=_lsn(document["resume"]),
-    )
-
-
-def _lsn(numbers: Any) -> tuple[int, int]:
-    ledger, entry = numbers
-    if type(ledger) is not int or type(entry) is not int:
-        raise ValueError(f"{numbers} is no LSN")
-    return ledger, entry
+        return adapter.validate_json(data)
+    except ValidationError as error:
+        raise MalformedDataError(f"{what} {data[:200]!r}: {faults_of(error, 'document')}") from error
