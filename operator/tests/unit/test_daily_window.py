@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.shared.daily_window import DailyWindow, UnknownTimeZoneError
+from herdkeeper.shared.daily_window import DailyWindow
+from herdkeeper.shared.time import UnknownTimeZoneError
 
 ROME = "Europe/Rome"  # 2026: an hour is left out on 29 March at 02:00 (01:00 UTC), and comes twice on 25 October until 03:00 (01:00 UTC)
 

@@ -9,7 +9,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Sc
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.jobs.audit.state import described, window_of
 from herdkeeper.planning.refusal import Refusal, timetable_refusals, unknown_time_zone
-from herdkeeper.shared.daily_window import UnknownTimeZoneError
+from herdkeeper.shared.time import UnknownTimeZoneError
 
 SHORTEST_WINDOW = datetime.timedelta(minutes=30)
 """A Job starts and finds its position before it reads. In a shorter window it would do only that, day after day."""

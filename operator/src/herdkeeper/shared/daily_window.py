@@ -10,13 +10,11 @@ import datetime
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from herdkeeper.shared.time import time_zone_of
+
 _DAY = datetime.timedelta(days=1)
 _MOST_DAYS = 4
 """A clock change can skip a day's window, but never those of two consecutive days."""
-
-
-class UnknownTimeZoneError(ValueError):
-    """Raised for a time zone that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,7 @@ class DailyWindow:
     @staticmethod
     def of(opens: str, closes: str, time_zone: str) -> DailyWindow:
         """Parse times such as `22:00`. Raises UnknownTimeZoneError."""
-        try:
-            zone = ZoneInfo(time_zone)
-        except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the time zone database, e.g. `America`
-            raise UnknownTimeZoneError(time_zone) from error
-        return DailyWindow(datetime.time.fromisoformat(opens), datetime.time.fromisoformat(closes), zone)
+        return DailyWindow(datetime.time.fromisoformat(opens), datetime.time.fromisoformat(closes), time_zone_of(time_zone))
 
     @property
     def by_the_clock(self) -> datetime.timedelta:

@@ -1,8 +1,21 @@
-"""Times as Kubernetes writes them."""
+"""Times as Kubernetes writes them, and time zones."""
 
 from __future__ import annotations
 
 import datetime
+from zoneinfo import ZoneInfo
+
+
+class UnknownTimeZoneError(ValueError):
+    """Raised for a time zone that does not exist."""
+
+
+def time_zone_of(name: str) -> ZoneInfo:
+    """Raises UnknownTimeZoneError."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the time zone database, e.g. `America`
+        raise UnknownTimeZoneError(name) from error
 
 
 def moment_of(text: str | None) -> datetime.datetime | None:

@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from herdkeeper.shared.time import UnknownTimeZoneError, time_zone_of
+
 SOME_DAY = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 FIELDS = 5
 
@@ -36,8 +38,8 @@ class Timetable:
     def of(expression: str, time_zone: str) -> Timetable:
         """Raises TimetableError for an expression that is malformed or never due, and for an unknown time zone."""
         try:
-            zone = ZoneInfo(time_zone)
-        except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the time zone database, e.g. `America`
+            zone = time_zone_of(time_zone)
+        except UnknownTimeZoneError as error:
             raise TimetableError("timeZone", "this time zone does not exist") from error
         fields = len(expression.split())
         if fields != FIELDS:  # cronsim would read a sixth field as seconds
