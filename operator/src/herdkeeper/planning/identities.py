@@ -11,7 +11,7 @@ from herdkeeper.certificates.holders import DueSecrets
 from herdkeeper.certificates.settings import zookeeper_client_options
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Apply, Plan, Wait
+from herdkeeper.planning.actions import Apply, Plan, Wait, soonest
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
@@ -67,9 +67,8 @@ def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets
     hides = plan.wait is not None and plan.wait.reason is not Reason.WAITING_FOR_SECRET
     wait = Wait(Reason.INVALID_SECRET, due.obstacle) if due.obstacle is not None and not hides else plan.wait
     renewal = None if due.next_seconds is None else min(due.next_seconds, LONGEST_SECONDS)
-    looks = (plan.requeue_after_seconds, requeue.BLOCKED if due.obstacle is not None else None, renewal)
-    soonest = min((seconds for seconds in looks if seconds is not None), default=None)
-    return replace(plan, actions=(*written, *plan.actions), wait=wait, requeue_after_seconds=soonest)
+    again = soonest(plan.requeue_after_seconds, requeue.BLOCKED if due.obstacle is not None else None, renewal)
+    return replace(plan, actions=(*written, *plan.actions), wait=wait, requeue_after_seconds=again)
 
 
 def secret_of(metadata: Json, data: Mapping[str, str]) -> Json:

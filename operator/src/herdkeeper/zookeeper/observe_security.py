@@ -11,6 +11,7 @@ from herdkeeper.certificates.holders import DueSecrets, due_secrets
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import held_by, readable_authority
 from herdkeeper.clients.kubernetes import values_of_secret
+from herdkeeper.planning.actions import soonest
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import NotThereYet, Unknown
@@ -69,7 +70,7 @@ def observe_security(
         identities=DueSecrets(
             changes,
             next((each.obstacle for each in due if each.obstacle is not None), None),
-            min((each.next_seconds for each in due if each.next_seconds is not None), default=None),
+            soonest(*(each.next_seconds for each in due)),
         ),
         read_at_start={f"{folder}/{key}": after[secret][key] for folder, secret, key in read_at_start if key in after.get(secret, {})},
         expires=min((each.expires for each in found), default=None),
