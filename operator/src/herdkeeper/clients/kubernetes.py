@@ -275,7 +275,7 @@ class KubernetesReader:
     def labelled(self, namespace: str, labels: Mapping[str, str], kinds: tuple[tuple[str, str], ...]) -> Objects:
         """Returns all objects of these kinds with these labels, whoever created them."""
         found = (document for api_version, kind in kinds for document in self._source.select(api_version, kind, namespace, labels))
-        return Objects({(document["kind"], document["metadata"]["name"]): document for document in found})
+        return Objects(_by_name(found))
 
     def with_claims(self, objects: Objects, namespace: str, claims: Iterable[str], mark: str) -> Objects:
         """Returns the objects with volume claims of these names that lack the owner's labels but carry the annotation `mark`: they hold the
@@ -284,7 +284,7 @@ class KubernetesReader:
         unseen = (ObjectKey(namespace, name) for name in claims if name not in objects.claims)
         found = (document for key in unseen if (document := self.document("v1", "PersistentVolumeClaim", key)) is not None)
         marked = (document for document in found if mark in (document["metadata"].get("annotations") or {}))
-        return Objects({**objects.items, **{(document["kind"], document["metadata"]["name"]): document for document in marked}})
+        return Objects({**objects.items, **_by_name(marked)})
 
     def made_for(self, owner_kind: str, namespace: str, kinds: tuple[tuple[str, str], ...]) -> tuple[Json, ...]:
         """Returns all objects of these kinds in a namespace with the labels of any owner of this kind."""
@@ -300,6 +300,10 @@ class KubernetesReader:
         """The same for a Secret that rarely changes. If the operator did not make it, its content may be minutes old."""
         document = self._source.get_recent("v1", "Secret", key)
         return self.secret(key) if document is None else values_of_secret(document)
+
+
+def _by_name(documents: Iterable[Json]) -> dict[tuple[str, str], Json]:
+    return {(document["kind"], document["metadata"]["name"]): document for document in documents}
 
 
 def values_of_secret(document: Json) -> dict[str, str]:

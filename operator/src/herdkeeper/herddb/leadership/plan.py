@@ -269,9 +269,7 @@ def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, 
             answer = f"{'done' if to == asked else 'overtaken'}: led by {to}, since {why}"
         case Keep(why):
             answer = f"done: {why}"
-        case Refused(why):
-            answer = f"refused: {why}"
-        case Blocked(why):
+        case Refused(why) | Blocked(why):
             answer = f"refused: {why}"
         case Postponed():
             return ()
