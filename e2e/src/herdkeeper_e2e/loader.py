@@ -22,7 +22,7 @@ from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e import statements
 from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.nycflights import TABLES, DataError, Row, Table, chunks, read_rows
-from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.session import LeaderConnection, Session, SettingError, open_session
 
 PATIENCE = Patience(deadline_seconds=120.0, call_seconds=60.0)
 """A commit of 1,000 rows takes well below a second, but the first statements of a cold SQL planner take several."""
@@ -69,14 +69,8 @@ class TableLoader:
     """Loads the chunks of one table over one connection, and reconnects after each failover."""
 
     def __init__(self, session: Session, table: Table) -> None:
-        self._session = session
         self._table = table
-        self._connection: Connection | None = None
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self.connection = LeaderConnection(session, PATIENCE)
 
     def load(self, rows: Sequence[Row], *, look_first: bool) -> None:
         """Commit the rows exactly once. `look_first`: an earlier run may have committed them.
@@ -88,7 +82,7 @@ class TableLoader:
         refused: DuplicateKey | None = None
         for _ in range(MAX_ATTEMPTS):
             try:
-                connection = self._connected()
+                connection = self.connection.get()
                 if look_first and self._is_loaded(connection, rows[0]):
                     return
                 if refused is not None:
@@ -104,13 +98,8 @@ class TableLoader:
             except DuplicateKey as error:
                 refused = error  # a lost COMMIT may have become durable: the next check shows
             except (ConnectionLost, NotLeader, OutcomeUnknown):
-                self.close()
+                self.connection.close()
         raise LoadError(f"{MAX_ATTEMPTS} attempts to load a chunk of {self._table.name} failed: is its tablespace Ready?")
-
-    def _connected(self) -> Connection:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._session.connect(PATIENCE)
-        return self._connection
 
     def _is_loaded(self, connection: Connection, first: Row) -> bool:
         key = [first[position] for position in self._table.key_positions]
@@ -151,7 +140,7 @@ def load_table(session: Session, table: Table, plan: LoadPlan, stop: threading.E
             tally.stop.set()  # the others must not continue for a minute before the error is seen
             raise
         finally:
-            loader.close()
+            loader.connection.close()
 
     with ThreadPoolExecutor(plan.connections) as pool:
         futures = [pool.submit(work) for _ in range(plan.connections)]

@@ -48,6 +48,27 @@ class Session:
         return leader_connection(_trusting(self.finder), self.tablespace, self.otherwise, patience)
 
 
+class LeaderConnection:
+    """A session's connection to the leader, made when it is first needed and after it was closed."""
+
+    def __init__(self, session: Session, patience: Patience) -> None:
+        self._session = session
+        self._patience = patience
+        self._connection: Connection | None = None
+
+    def get(self) -> Connection:
+        """Raises as `Session.connect`."""
+        if self._connection is None or self._connection.closed:
+            self._connection = self._session.connect(self._patience)
+        return self._connection
+
+    def close(self) -> None:
+        """End it, if there is one; `get` makes the next one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
 def _trusting(finder: LeaderFinder) -> LeaderFinder:
     """It trusts what this process's Secret names now: other authorities may have taken over since."""
     identity = own_identity()

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
 from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e.history import Event, EventKind, payload_of
-from herdkeeper_e2e.session import Session, open_session
+from herdkeeper_e2e.session import LeaderConnection, Session, open_session
 from herdkeeper_e2e.statements import quoted
 
 PATIENCE_SECONDS = 2.0
@@ -56,12 +55,10 @@ class Writer:
     def __init__(
         self, session: Session, table: str, recorder: Recorder, patience_seconds: float = PATIENCE_SECONDS, pause_seconds: float = 0.0
     ) -> None:
-        self._session = session
-        self._patience = Patience(deadline_seconds=patience_seconds, call_seconds=patience_seconds)
+        self._connection = LeaderConnection(session, Patience(deadline_seconds=patience_seconds, call_seconds=patience_seconds))
         self._insert = f"INSERT INTO {quoted(table)} (`id`, `payload`) VALUES (?, ?)"
         self._recorder = recorder
         self._pause_seconds = pause_seconds
-        self._connection: Connection | None = None
 
     def run(self, orders: queue.Queue[str]) -> None:
         """Write rows 0, 1, 2, … until the order `stop`."""
@@ -75,23 +72,16 @@ class Writer:
     def _write(self, row: int) -> bool:
         """Returns whether the id is used up: acknowledged, or of unknown outcome. An unknown row is never retried."""
         try:
-            if self._connection is None or self._connection.closed:
-                self._connection = self._session.connect(self._patience)
-            self._connection.execute(self._insert, (row, payload_of(row)))
+            self._connection.get().execute(self._insert, (row, payload_of(row)))
         except OutcomeUnknown:
             self._recorder.record(EventKind.UNKNOWN, row)
-            self._drop_connection()
+            self._connection.close()
             return True
         except (ConnectionLost, NotLeader, LeaderNotFound):
-            self._drop_connection()
+            self._connection.close()
             return False
         self._recorder.record(EventKind.ACKNOWLEDGED, row)
         return True
-
-    def _drop_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
 
 def follow_order(orders: queue.Queue[str], recorder: Recorder) -> bool:

@@ -11,7 +11,7 @@ from herdkeeper.sql.leader import Patience
 from herdkeeper_e2e.checker.operation import Operation, Outcome
 from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.checker.work import RolledBackError, Work
-from herdkeeper_e2e.session import Session
+from herdkeeper_e2e.session import LeaderConnection
 
 PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
 """Short, so that a connection to a dead node or an old leader ends soon. The client itself retries forever."""
@@ -23,30 +23,26 @@ class Client:
 
     process: str
     work: Work
-    session: Session
+    connection: LeaderConnection
     recorder: Recorder
     pause_seconds: float = 0.0
-    _connection: Connection | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Work until stopped. Only an error unrelated to leader changes ends it: AuthenticationFailed."""
         number = 0
         while not stop.is_set():
-            connection = self._connected()
-            if connection is not None:
+            if (connection := self._connected()) is not None:
                 begun = self.recorder.begin(self.process, number, self.work.content(number))
                 self.recorder.end(self._attempt(connection, begun))
                 number += 1
             stop.wait(self.pause_seconds)
-        self._drop()
+        self.connection.close()
 
     def _connected(self) -> Connection | None:
-        if self._connection is None or self._connection.closed:
-            try:
-                self._connection = self.session.connect(PATIENCE)
-            except (ConnectionLost, NotLeader, LeaderNotFound):
-                return None
-        return self._connection
+        try:
+            return self.connection.get()
+        except (ConnectionLost, NotLeader, LeaderNotFound):
+            return None
 
     def _attempt(self, connection: Connection, begun: Operation) -> Operation:
         """Returns the operation with its outcome. If SqlError says that it was not applied, it has failed, and the checks rely on that."""
@@ -56,13 +52,8 @@ class Client:
         except RolledBackError as error:
             return replace(known, outcome=Outcome.FAIL, error=str(error))
         except OutcomeUnknown as error:
-            self._drop()
+            self.connection.close()
             return replace(known, outcome=Outcome.UNKNOWN, error=str(error))
         except SqlError as error:
-            self._drop()
+            self.connection.close()
             return replace(known, outcome=Outcome.FAIL, error=f"{type(error).__name__}: {error}")
-
-    def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None

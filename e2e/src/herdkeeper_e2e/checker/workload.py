@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from herdkeeper_e2e.checker.client import Client
+from herdkeeper_e2e.checker.client import PATIENCE, Client
 from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.checker.work import Adding, Reading, Work, Writing
-from herdkeeper_e2e.session import Session, open_session
+from herdkeeper_e2e.session import LeaderConnection, Session, open_session
 
 REPORT_SECONDS = 0.25
 
@@ -28,7 +28,7 @@ def clients(arguments: argparse.Namespace, session: Session, recorder: Recorder)
     works: list[tuple[str, Work]] = [(f"python-adder-{first + number}", Adding(first + number)) for number in range(arguments.adders)]
     works += [(f"python-writer-{register}", Writing(register)) for register in arguments.register]
     works += [(f"python-reader-{number}", Reading()) for number in range(arguments.readers)]
-    return (Client(name, work, session, recorder, arguments.pause_seconds) for name, work in works)
+    return (Client(name, work, LeaderConnection(session, PATIENCE), recorder, arguments.pause_seconds) for name, work in works)
 
 
 def work(arguments: argparse.Namespace, stop: threading.Event) -> None:
