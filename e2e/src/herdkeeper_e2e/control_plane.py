@@ -170,7 +170,7 @@ def apply_crds(plane: ControlPlane, folder: Path, files: str = "*.yaml") -> None
             extensions.create_custom_resource_definition(document)
             names.append(document["metadata"]["name"])
         for name in names:
-            _wait_until_served(extensions, name)
+            wait_for(f"the establishment of {name}", partial(_is_established, extensions, name), Limit(START_SECONDS, 0.05))
 
 
 def rendered(*settings: str, flag: str = "--set") -> list[dict[str, Any]]:
@@ -313,16 +313,10 @@ def wait_until_ready(plane: ControlPlane) -> None:
     raise RuntimeError(f"the control plane was not ready within {START_SECONDS} s: {_log_ends(plane.folder)}")
 
 
-def _wait_until_served(extensions: client.ApiextensionsV1Api, name: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        conditions = extensions.read_custom_resource_definition(name).status.conditions or []
-        if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
-            return
-        if time.monotonic() > deadline:
-            said = "; ".join(f"{condition.type}={condition.status} {condition.message}" for condition in conditions)
-            raise RuntimeError(f"{name} was not established within {START_SECONDS} s: {said}")
-        time.sleep(0.05)  # between polls of the condition
+def _is_established(extensions: client.ApiextensionsV1Api, name: str) -> bool | Pending:
+    conditions = extensions.read_custom_resource_definition(name).status.conditions or []
+    established = any(condition.type == "Established" and condition.status == "True" for condition in conditions)
+    return established or Pending("; ".join(f"{condition.type}={condition.status} {condition.message}" for condition in conditions))
 
 
 def _log_ends(folder: Path) -> str:
