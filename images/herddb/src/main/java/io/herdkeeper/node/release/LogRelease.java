@@ -62,7 +62,8 @@ public final class LogRelease {
         return Repeated.start("log-release", period, this::look);
     }
 
-    private void look() throws MetadataStorageManagerException, InterruptedException {
+    /** Looks once, as {@link #start} does again and again. */
+    public void look() throws MetadataStorageManagerException, InterruptedException {
         Set<String> uuids = new HashSet<>();
         for (String name : server.getMetadataStorageManager().listTableSpaces()) {
             TableSpace tablespace = server.getMetadataStorageManager().describeTableSpace(name);

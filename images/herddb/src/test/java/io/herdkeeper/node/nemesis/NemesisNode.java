@@ -4,6 +4,7 @@ import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
+import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
@@ -21,7 +22,6 @@ import io.herdkeeper.node.status.NodeStatus.Phase;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import java.lang.reflect.Field;
-import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.concurrent.Callable;
@@ -178,11 +178,9 @@ final class NemesisNode {
     }
 
     /** As its program does every ten seconds, in one thread: tells what its disk has, and drops ledgers where it leads. */
-    synchronized void release() throws ReflectiveOperationException {
+    synchronized void release() throws MetadataStorageManagerException, InterruptedException {
         if (waker != null && !life.isDead()) {
-            Method look = LogRelease.class.getDeclaredMethod("look");
-            look.setAccessible(true);
-            look.invoke(release);
+            release.look();
         }
     }
 
