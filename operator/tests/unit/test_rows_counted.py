@@ -178,6 +178,19 @@ def test_an_entry_that_a_full_disk_refuses_is_no_fault_of_the_log_and_asks_for_n
     assert health.message.startswith("db-herddb-9 can't apply")
 
 
+def test_a_listed_ledger_of_another_log_is_told_and_asks_for_the_log_s_own_cluster_and_no_restore():
+    why = "ledger 7 is listed for the tablespace a-uuid, and its metadata names the tablespace b-uuid"
+    foreign = replace(copy("booting"), ready=False, unreplayable=Unreplayable((7, -1), "FOREIGN_LEDGER", None, why))
+    stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
+    seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (foreign,), "db-herddb-9": (stuck,)})
+    health = summarize_tablespace(TABLESPACE, seen).conditions[LOG_REPLAYABLE]
+    assert health.reason is Reason.LOG_UNREPLAYABLE
+    assert health.message.startswith(f"{FIRST} can't replay the log of flights: {why}")
+    assert "the BookKeeperCluster that has the log" in health.message
+    assert "bootstrap" not in health.message
+    assert "delete the volume" not in health.message
+
+
 class Answers:
     def __init__(self, **fields: Any) -> None:
         self.fields = fields

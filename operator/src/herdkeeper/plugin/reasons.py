@@ -237,7 +237,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Upgrade the operator, or remove the fields.",
     ),
     Reason.LOG_UNREPLAYABLE: Explained(
-        "A SQL node can't apply an entry of the log. No other node could lead after the leader.",
+        "A SQL node can't apply an entry of the log, or the log's list names a ledger of another one. No node could lead after the leader.",
         "Keep the leader running, and do what the message says.",
     ),
     Reason.DISK_REFUSES_REPLAY: Explained(

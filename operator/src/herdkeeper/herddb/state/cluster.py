@@ -59,10 +59,14 @@ class Counts:
     tables: Mapping[str, int]
 
 
+FOREIGN_LEDGER = "FOREIGN_LEDGER"
+"""The type in the place of an entry's, for a listed ledger that the node does not open: its metadata don't name this tablespace."""
+
+
 @dataclass(frozen=True)
 class Unreplayable:
     """The log entry that a node can't apply: its LSN, its type, its table (None: it names none), and HerdDB's error. `disk`: the node's
-    disk is the cause, so the entry may be good.
+    disk is the cause, so the entry may be good. For a FOREIGN_LEDGER, the LSN has its id, and the error whose it is.
     """
 
     lsn: tuple[int, int]
@@ -82,7 +86,8 @@ class NodeTablespace:
     that the node ran since its process started, or None; Unknown from a program that runs none. `barred`: whether it has noted on disk that
     it must not promote itself. `barred_until`: only an equal verdict after this LSN lifts that bar (Unknown: the disk does not tell; None
     from an older program, or not barred). `blocked_seconds`: for how long no waiter has got the leader's lock, else 0. `counts` are its
-    rows by table (None if entries were applied meanwhile). `unreplayable` is the entry that it can't apply, or None.
+    rows by table (None if entries were applied meanwhile). `unreplayable` is the entry that it can't apply, or the
+    ledger that it does not open, or None.
 
     `recoverable`, `barred`, `blocked_seconds` and `counts` are None from older programs, too.
     """

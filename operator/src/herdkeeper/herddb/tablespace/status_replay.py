@@ -1,10 +1,10 @@
-"""The condition LogReplayable: an entry of the log that a node can't apply, and the way out."""
+"""The condition LogReplayable: an entry of the log that a node can't apply, or a ledger that is not the log's own, and the way out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from herdkeeper.herddb.state.cluster import NodeView
+from herdkeeper.herddb.state.cluster import FOREIGN_LEDGER, NodeView
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.conditions import LOG_REPLAYABLE
@@ -13,12 +13,20 @@ from herdkeeper.shared.unknown import Unknown
 
 
 def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]) -> Mapping[str, Health]:
-    """Returns the condition by its type; nothing while no node reports such an entry of the tablespace `name`."""
+    """Returns the condition by its type; nothing while no node reports such an entry or ledger of the tablespace `name`."""
     views = ((node, view) for node, view in sorted(nodes.items()) if not isinstance(view, Unknown))
     copies = [(node, copy) for node, view in views for copy in view if copy.uuid == uuid]
     found = [(node, copy.unreplayable) for node, copy in copies if copy.unreplayable is not None]
     if not found:
         return {}
+    foreign = [(node, entry) for node, entry in found if entry.entry_type == FOREIGN_LEDGER]
+    if foreign:
+        refusing = ", ".join(node for node, _ in foreign)
+        message = (
+            f"{refusing} can't replay the log of {name}: {foreign[0][1].message}. The BookKeeperCluster does not have this log. Delete the "
+            "HerdDBCluster (deletionPolicy: Retain), and create it with the BookKeeperCluster that has the log, or under another name"
+        )
+        return {LOG_REPLAYABLE: Health("False", Reason.LOG_UNREPLAYABLE, message)}
     of_log = [(node, entry) for node, entry in found if not entry.disk]
     entry = min((entry for _, entry in of_log or found), key=lambda each: each.lsn)
     stuck = ", ".join(node for node, _ in of_log or found)

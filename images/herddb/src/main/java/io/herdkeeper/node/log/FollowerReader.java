@@ -5,7 +5,6 @@ import io.herdkeeper.node.internals.HerdInternals;
 import java.util.Collections;
 import java.util.List;
 import java.util.function.Supplier;
-import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.ReadHandle;
@@ -23,14 +22,14 @@ import org.apache.bookkeeper.client.api.ReadHandle;
  */
 final class FollowerReader {
 
-    private final BookKeeper bookKeeper;
+    private final LedgersWithOwnPasswords own;
     private final Supplier<List<Long>> ledgersOfTablespace;
     private final FollowerGate gate;
     private final FollowerEnd end;
     private ReadHandle reader;
 
-    FollowerReader(BookKeeper bookKeeper, Supplier<List<Long>> ledgersOfTablespace, FollowerGate gate, FollowerEnd end) {
-        this.bookKeeper = bookKeeper;
+    FollowerReader(LedgersWithOwnPasswords own, Supplier<List<Long>> ledgersOfTablespace, FollowerGate gate, FollowerEnd end) {
+        this.own = own;
         this.ledgersOfTablespace = ledgersOfTablespace;
         this.gate = gate;
         this.end = end;
@@ -54,7 +53,7 @@ final class FollowerReader {
             finished.close();
         }
         if (reader == null) {
-            reader = new LimitedReadHandle(LedgersWithOwnPasswords.openWithoutFencing(bookKeeper, ledgerId), gate, end);
+            reader = new LimitedReadHandle(own.openWithoutFencing(ledgerId), gate, end);
         }
         HerdInternals.reader(context, reader);
     }

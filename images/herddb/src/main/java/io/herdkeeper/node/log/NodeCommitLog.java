@@ -58,7 +58,8 @@ import org.apache.bookkeeper.client.api.LedgerMetadata;
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
  * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own release is off.
- * <li>The ledgers of a database that this program has founded have passwords of their own ({@link LedgersWithOwnPasswords}).
+ * <li>The ledgers of a database that this program has founded have passwords of their own, and a listed ledger that is another tablespace's
+ *     is neither opened nor dropped ({@link LedgersWithOwnPasswords}).
  * <li>A node with a barred replica never promotes itself ({@link PromotionBars}).
  * <li>A follower can be held after one entry ({@link #gate()}), pauses for a moment when there is nothing to read, and waits for nothing
  *     once its node is the assigned leader ({@link FollowerEnd}).
@@ -122,17 +123,21 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     private NodeCommitLog(LogIdentity identity, LedgerList list, NodeCommitLogManager manager) {
-        super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), list,
-                new LedgersWithOwnPasswords(manager.getBookKeeper(), HERDDB_PASSWORD, () -> hasHerdDBsPassword(list, manager.getBookKeeper())),
-                manager);
+        this(identity, list, new LedgersWithOwnPasswords(manager.getBookKeeper(), identity.tableSpaceUuid(),
+                (ledger, why) -> manager.stuckReplays().foreign(identity.tableSpaceUuid(), ledger, why), HERDDB_PASSWORD,
+                () -> hasHerdDBsPassword(list, manager.getBookKeeper())), manager);
+    }
+
+    private NodeCommitLog(LogIdentity identity, LedgerList list, LedgersWithOwnPasswords own, NodeCommitLogManager manager) {
+        super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), list, own, manager);
         this.tableSpaceName = identity.tableSpaceName();
         this.tableSpaceUuid = identity.tableSpaceUuid();
         this.nodeId = identity.nodeId();
         this.manager = manager;
         this.list = list;
         Supplier<List<Long>> ledgers = () -> list.asItIs(identity.tableSpaceUuid()).getActiveLedgers();
-        this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate, end);
-        this.continuity = new LogContinuity(manager.getBookKeeper(), ledgers);
+        this.reader = new FollowerReader(own, ledgers, gate, end);
+        this.continuity = new LogContinuity(own, ledgers);
     }
 
     /** Whether the newest ledger of the default tablespace has HerdDB's password: an earlier version of this program has founded the database. */
@@ -262,7 +267,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             HerdInternals.renewReferences(tablespace);
         }
         writing = true;
+        booted();
+    }
+
+    private void booted() {
         manager.failures().over(tableSpaceUuid);
+        manager.stuckReplays().opened(tableSpaceUuid);
     }
 
     /** Remembers the failure of a leader's log: the activator, which asks each second, takes this log away right after. */
@@ -754,10 +764,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      *
      * @param ledger which one that is, since the list may have changed
      * @throws NotWritingException      this node does not lead, or does not any more
-     * @throws LogNotAvailableException the list could not be written, and the ledger stays; or the ledger is off the list and BookKeeper
-     *                                  could not delete it
+     * @throws LogNotAvailableException the list could not be written, or the ledger is not the log's own, and the ledger stays; or it is off
+     *                                  the list and BookKeeper could not delete it
      */
     public void dropOldest(long ledger) throws NotWritingException, InterruptedException {
+        // Not told as a log that can't be replayed: this one was, and is written.
+        LogContinuity.metadata(new LedgersWithOwnPasswords(manager.getBookKeeper(), tableSpaceUuid), ledger);
         rolls.writeLock().lock();
         try {
             LedgersInfo next = writtenLedgers();
@@ -862,7 +874,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     @SuppressWarnings("unchecked") // HerdDB's own override returns less than CommitLog promises, too
     @Override
     public FollowerContext startFollowing(LogSequenceNumber position) {
-        manager.failures().over(tableSpaceUuid);
+        booted();
         return super.startFollowing(position);
     }
 

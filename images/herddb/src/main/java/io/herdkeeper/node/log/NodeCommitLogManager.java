@@ -108,7 +108,8 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         try {
             List<Long> ledgers = lastLedgers(dropped.uuid);
             if (!ledgers.isEmpty()) {
-                LedgersWithOwnPasswords.fence(getBookKeeper(), ledgers.get(ledgers.size() - 1)).get(FENCE_SECONDS, TimeUnit.SECONDS).close();
+                new LedgersWithOwnPasswords(getBookKeeper(), dropped.uuid)
+                        .fence(ledgers.get(ledgers.size() - 1)).get(FENCE_SECONDS, TimeUnit.SECONDS).close();
             }
         } catch (InterruptedException stopping) {
             Thread.currentThread().interrupt();

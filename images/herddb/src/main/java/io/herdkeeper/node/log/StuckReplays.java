@@ -11,20 +11,25 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
-/** The entries at which this node's tablespaces are stuck: each was tried twice or more, and could not be applied. */
+/** The entries at which this node's tablespaces are stuck: each was tried twice or more, and could not be applied. And ledgers that are not theirs. */
 public final class StuckReplays {
 
     /** HerdDB boots such a tablespace again each second, and its other tablespaces wait meanwhile. */
     private static final long PAUSE_SECONDS = 30;
     private static final int TRIES = 2;
 
+    /** In place of an entry's type: the ledger is not the tablespace's own. */
+    public static final String FOREIGN_LEDGER = "FOREIGN_LEDGER";
+    private static final long BEFORE_THE_FIRST = -1;
+
     /** By the tablespace's uuid. */
     private final Map<String, Tried> tried = new ConcurrentHashMap<>();
 
     /**
-     * An entry that can't be applied.
+     * An entry that can't be applied, or a ledger that is listed and not opened.
      *
-     * @param entryType one of HerdDB's types of entries, in words, e.g. TRUNCATE
+     * @param offset    of the entry; -1 for a ledger
+     * @param entryType one of HerdDB's types of entries, in words, e.g. TRUNCATE; or {@link #FOREIGN_LEDGER}
      * @param table     null when the entry has none
      * @param message   what HerdDB says
      * @param disk      whether this node's disk is the cause, e.g. when it is full: the entry may be good
@@ -57,6 +62,16 @@ public final class StuckReplays {
     /** Entries and pages are parsed from memory: bytes that end too soon are their fault. */
     private static boolean isOfDisk(Throwable root) {
         return root instanceof IOException && !(root instanceof EOFException || root instanceof UTFDataFormatException);
+    }
+
+    /** A listed ledger was not opened, since it is not the tablespace's own. Another try finds the same, so one is enough. */
+    void foreign(String uuid, long ledger, String why) {
+        tried.put(uuid, new Tried(new StuckReplay(ledger, BEFORE_THE_FIRST, FOREIGN_LEDGER, null, why, false), TRIES, System.nanoTime()));
+    }
+
+    /** All listed ledgers were opened. */
+    void opened(String uuid) {
+        tried.computeIfPresent(uuid, (key, last) -> last.at().entryType().equals(FOREIGN_LEDGER) ? null : last);
     }
 
     /** An entry was applied: the replay is past the one that failed, or at it. */

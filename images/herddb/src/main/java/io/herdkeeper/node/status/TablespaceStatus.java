@@ -19,8 +19,9 @@ import java.util.Map;
  * @param ready            whether that is the role which the metadata gives to this node
  * @param applied          the last entry whose effect is in this node's tables; null while booting
  * @param log              the last entry that this node has read or written; null while booting
- * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting
- * @param recoverable      whether the log still has everything after {@code checkpoint}; null while booting
+ * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting, and when the
+ *                         disk does not tell
+ * @param recoverable      whether the log still has everything after {@code checkpoint}; null when that is null
  * @param barred           whether this node must not make itself the leader; true also when its disk does not say
  * @param barredUntil      the LSN that a verdict must exceed to lift the bar; null if there is none, or the disk does not say
  * @param retainedLog      on a leader, what is past the retention and was not dropped, since somebody needs it; else null
@@ -28,7 +29,7 @@ import java.util.Map;
  * @param blockedSeconds   on a leader, for how many seconds nobody who waits for the tablespace's lock has got it: statements hang; else 0
  * @param rows             committed rows of each table
  * @param counts           the same with the position that they belong to; null while booting
- * @param unreplayable     the entry of the log that this node can't apply; null when there is none
+ * @param unreplayable     the entry of the log that this node can't apply, or the listed ledger that is not the log's own; null when there is none
  * @param checks           the last verdict on each table, empty until a check came by
  * @param fullCheck        the check of all tables that this node runs, or ran last as the leader since its process started; else null
  * @param lastError        the last failure of its boot or of its follower since this process started, or null

@@ -2,6 +2,7 @@ package io.herdkeeper.node.log;
 
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.CommitLog.FollowerContext;
 import herddb.log.LogEntry;
@@ -12,6 +13,7 @@ import herddb.model.Table;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
+import io.herdkeeper.node.log.StuckReplays.StuckReplay;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
@@ -123,6 +125,28 @@ final class LogBench implements AutoCloseable {
 
     ZookeeperMetadataStorageManager metadata() {
         return metadata;
+    }
+
+    String uuid() {
+        return uuid;
+    }
+
+    NodeCommitLogManager manager() {
+        return (NodeCommitLogManager) manager;
+    }
+
+    /** What the node tells of a log that it can't replay, or null. */
+    StuckReplay stuck() {
+        return manager().stuckReplays().of(uuid);
+    }
+
+    /** Has the list name these ledgers, whosever they are; no log writes it now. */
+    void list(List<Long> ledgers) {
+        LedgersInfo list = new LedgersInfo();
+        list.setZkVersion(metadata.getActualLedgersList(uuid).getZkVersion());
+        list.setFirstLedger(ledgers.isEmpty() ? -1 : ledgers.get(0));
+        ledgers.forEach(list::addLedger);
+        metadata.saveActualLedgersList(uuid, list);
     }
 
     /** The log's ledgers. */
