@@ -13,6 +13,7 @@ import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -25,7 +26,7 @@ import java.util.stream.Collectors;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * HerdDB's files, with three holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
+ * HerdDB's files, with four holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
  *
  * <ul>
  * <li>A page is on the disk before a checkpoint names it. HerdDB forces a page's file while a page of less than 64 KiB is still in a
@@ -35,6 +36,7 @@ import org.apache.bookkeeper.stats.StatsLogger;
  *     a new one, and deletes what it can't read: also the new ones, where a single read failed.
  * <li>A checkpoint at the position of the newest one leaves that one's definitions as they are. HerdDB writes them again in place: a
  *     process that was killed there, in the boot of an idle tablespace, left a checkpoint with half of them.
+ * <li>A checkpoint that can't be seen now is not taken for none ({@link #getLastcheckpointSequenceNumber}).
  * </ul>
  */
 public final class CheckpointFiles extends FileDataStorageManager {
@@ -90,27 +92,33 @@ public final class CheckpointFiles extends FileDataStorageManager {
     }
 
     /**
-     * The position of the newest checkpoint, START_OF_TIME if there is none.
+     * The position of the newest checkpoint, by the names of the files; START_OF_TIME if there is none.
      *
-     * <p>HerdDB tells of an earlier one, or of none, also where it can't list or read the files, and where it lists them just before a new
-     * checkpoint replaces them. Whoever believes that drops what the disk needs of the log.
+     * <p>HerdDB reads the files, and tells of an earlier one, or of none, where it can't list or read them, and where it lists them just before
+     * a new checkpoint replaces them. A follower that believes that erases its copy and downloads it again; a leader drops what the follower's
+     * disk needs of the log. A file has its name once it is written and forced.
      *
-     * @throws DataStorageManagerException where that may be so; ask again
+     * @throws DataStorageManagerException where the files can't be listed; ask again
      */
-    public LogSequenceNumber newestCheckpoint(String tableSpace) {
-        LogSequenceNumber told = getLastcheckpointSequenceNumber(tableSpace);
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace"))) {
+    @Override
+    public LogSequenceNumber getLastcheckpointSequenceNumber(String tableSpace) {
+        Path folder = HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace");
+        LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
             for (Path file : files) {
-                String[] name = file.getFileName().toString().split("\\.");
-                if (name.length == 4 && name[0].equals("checkpoint") && name[3].equals("checkpoint")
-                        && new LogSequenceNumber(Long.parseLong(name[1]), Long.parseLong(name[2])).after(told)) {
-                    throw new DataStorageManagerException("the newest checkpoint is not known: HerdDB read " + told + ", and not " + file);
-                }
+                LogSequenceNumber position = positionOf(file.getFileName().toString().split("\\."));
+                newest = position.after(newest) ? position : newest;
             }
-        } catch (IOException | NumberFormatException error) {
-            throw new DataStorageManagerException(error);
+        } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
+            throw new DataStorageManagerException("the newest checkpoint in " + folder + " is not known", error);
         }
-        return told;
+        return newest;
+    }
+
+    /** By the parts of a file's name; START_OF_TIME for other files. */
+    private static LogSequenceNumber positionOf(String[] name) {
+        return name.length == 4 && name[0].equals("checkpoint") && name[3].equals("checkpoint")
+                ? new LogSequenceNumber(Long.parseLong(name[1]), Long.parseLong(name[2])) : LogSequenceNumber.START_OF_TIME;
     }
 
     private boolean hasDefinitions(String tableSpace, LogSequenceNumber position, List<Table> tables, List<Index> indexes) {

@@ -8,7 +8,6 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
 import io.herdkeeper.node.background.Repeated;
-import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLog.NotWritingException;
 import io.herdkeeper.node.log.NodeCommitLogManager;
@@ -94,7 +93,7 @@ public final class LogRelease {
     }
 
     private LogSequenceNumber onDisk(TableSpace tablespace) {
-        return ((CheckpointFiles) server.getManager().getDataStorageManager()).newestCheckpoint(tablespace.uuid);
+        return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(tablespace.uuid);
     }
 
     private void release(TableSpace tablespace)

@@ -28,6 +28,7 @@ import herddb.model.StatementExecutionException;
 import herddb.model.StatementExecutionResult;
 import herddb.model.Table;
 import herddb.model.TableDoesNotExistException;
+import herddb.model.TableSpace;
 import herddb.model.Transaction;
 import herddb.model.TransactionContext;
 import herddb.model.commands.AlterTableStatement;
@@ -50,6 +51,7 @@ import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.sql.AbstractSQLPlanner;
+import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
 import herddb.utils.LocalLockManager;
 import io.herdkeeper.node.disk.CheckpointFiles;
@@ -74,6 +76,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
@@ -85,6 +89,7 @@ import org.apache.bookkeeper.stats.StatsLogger;
  */
 public final class StatementGuard extends DBManager {
 
+    private static final Logger LOGGER = Logger.getLogger(StatementGuard.class.getName());
     /** A statement that waits for a row holds the tablespace, and everybody waits behind a TRUNCATE that waits for it. */
     private static final long TRUNCATE_WAITS_SECONDS = 5;
     private static final int DEFINITION_BYTES = 1 << 20;
@@ -118,6 +123,17 @@ public final class StatementGuard extends DBManager {
     private static Path temporaryFolder(ServerConfiguration configuration) {
         return Path.of(configuration.getString(ServerConfiguration.PROPERTY_BASEDIR, ServerConfiguration.PROPERTY_BASEDIR_DEFAULT))
                 .resolve(configuration.getString(ServerConfiguration.PROPERTY_TMPDIR, ServerConfiguration.PROPERTY_TMPDIR_DEFAULT));
+    }
+
+    /** False also where the disk does not tell: the pass of HerdDB's activator ends with what is thrown here, and no checkpoint is written. */
+    @Override
+    public boolean isTableSpaceLocallyRecoverable(TableSpace tablespace) {
+        try {
+            return super.isTableSpaceLocallyRecoverable(tablespace);
+        } catch (DataStorageManagerException unknown) {
+            LOGGER.log(Level.WARNING, "this node does not promote itself to leader of tablespace {0}: {1}", new Object[]{tablespace.name, unknown});
+            return false;
+        }
     }
 
     /** Of each tablespace. HerdDB leaves out those behind one whose checkpoint fails, in each period again. */

@@ -8,6 +8,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.Table;
 import herddb.model.TableSpace;
 import herddb.server.Server;
+import herddb.storage.DataStorageManagerException;
 import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.check.FullChecks;
 import io.herdkeeper.node.contact.Contacts;
@@ -24,9 +25,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.BiFunction;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /** Reads what the node and its tablespaces do; changes nothing. */
 public final class NodeStatus {
+
+    private static final Logger LOGGER = Logger.getLogger(NodeStatus.class.getName());
 
     /** Where the process is between its start and its end. */
     public enum Phase {
@@ -97,7 +102,11 @@ public final class NodeStatus {
         return server.getManager().getTableSpaceManager(tablespace);
     }
 
-    /** Up to where a tablespace is on this node's own disk. */
+    /**
+     * Up to where a tablespace is on this node's own disk.
+     *
+     * @throws DataStorageManagerException when the disk does not tell
+     */
     public LogSequenceNumber checkpoint(TableSpaceManager tablespace) {
         return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(tablespace.getTableSpaceUUID());
     }
@@ -211,10 +220,20 @@ public final class NodeStatus {
         return tablespace.leaderId.equals(server.getNodeId()) ? Role.LEADER : Role.FOLLOWER;
     }
 
+    /** Null when the disk does not tell: a copy of which that is not known is not chosen to lead, and the others are told of all the same. */
+    private LogSequenceNumber checkpointIfKnown(TableSpaceManager tablespace) {
+        try {
+            return checkpoint(tablespace);
+        } catch (DataStorageManagerException unknown) {
+            LOGGER.log(Level.WARNING, "tablespace {0}: {1}", new Object[]{tablespace.getTableSpaceName(), unknown.toString()});
+            return null;
+        }
+    }
+
     private TablespaceStatus status(TableSpace tablespace, TableSpaceManager manager) {
         Role role = role(tablespace, manager);
         NodeCommitLog log = manager != null && manager.getLog() instanceof NodeCommitLog own ? own : null;
-        LogSequenceNumber checkpoint = manager == null ? null : checkpoint(manager);
+        LogSequenceNumber checkpoint = manager == null ? null : checkpointIfKnown(manager);
         return new TablespaceStatus(
                 tablespace.name,
                 tablespace.uuid,
@@ -225,7 +244,7 @@ public final class NodeStatus {
                 log == null ? null : Position.of(log.appliedPosition()),
                 log == null ? null : Position.of(log.appliedPosition()),
                 checkpoint == null ? null : Position.of(checkpoint),
-                log == null ? null : log.recoverableFrom(checkpoint),
+                log == null || checkpoint == null ? null : log.recoverableFrom(checkpoint),
                 bars.stands(tablespace.uuid),
                 bars.until(tablespace.uuid),
                 log == null ? null : log.retained(),

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.cluster.BookkeeperCommitLog;
+import herddb.file.FileDataStorageManager;
 import herddb.log.LogSequenceNumber;
 import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.RowDigest;
@@ -104,6 +105,27 @@ class TwoNodesTest {
             assertEquals(false, leader.tablespace("app").path("counts").path("exact").asBoolean(true));
         } finally {
             HerdInternals.statementLock(leader.manager("app")).unlockRead(stamp);
+        }
+    }
+
+    @Test
+    void aDiskThatDoesNotTellOfItsCheckpointsHidesNothingElse() throws Exception {
+        Await.until("it follows", LIMIT, () -> follower.tablespace("app").path("role").asText().equals("follower"));
+        Path folder = HerdInternals.dataFolder((FileDataStorageManager) follower.server().getManager().getDataStorageManager())
+                .resolve(follower.manager("app").getTableSpaceUUID() + ".tablespace");
+        Path aside = folder.resolveSibling("aside");
+        Files.move(folder, aside);
+        Files.createFile(folder);
+        try {
+            JsonNode told = follower.tablespace("app");
+            assertEquals("follower", told.path("role").asText());
+            assertTrue(told.path("checkpoint").isNull());
+            assertTrue(told.path("recoverable").isNull());
+            assertFalse(follower.server().getManager().isTableSpaceLocallyRecoverable(
+                    follower.server().getMetadataStorageManager().describeTableSpace("app")), "it does not promote itself meanwhile");
+        } finally {
+            Files.delete(folder);
+            Files.move(aside, folder);
         }
     }
 

@@ -78,25 +78,30 @@ class CheckpointFilesTest {
     }
 
     @Test
-    void theNewestCheckpointIsUnknownWhereItsFileCanNotBeRead() throws Exception {
+    void theNewestCheckpointIsKnownWhereItsFileCanNotBeRead() throws Exception {
         CheckpointFiles files = ours(folder);
-        assertEquals(LogSequenceNumber.START_OF_TIME, files.newestCheckpoint("space"));
+        assertEquals(LogSequenceNumber.START_OF_TIME, files.getLastcheckpointSequenceNumber("space"));
         files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
-        assertEquals(new LogSequenceNumber(1, 2), files.newestCheckpoint("space"));
-        Files.writeString(folder.resolve("space.tablespace/checkpoint.1.3.checkpoint"), "?");
-        assertEquals(new LogSequenceNumber(1, 2), files.getLastcheckpointSequenceNumber("space"), "HerdDB tells an earlier one");
-        assertThrows(DataStorageManagerException.class, () -> files.newestCheckpoint("space"));
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 13));
+        Files.writeString(folder.resolve("space.tablespace/checkpoint.1.13.checkpoint"), "?");
+        FileDataStorageManager plain = new FileDataStorageManager(folder);
+        assertTrue(new LogSequenceNumber(1, 13).after(plain.getLastcheckpointSequenceNumber("space")), "HerdDB tells an earlier one");
+        assertEquals(new LogSequenceNumber(1, 13), files.getLastcheckpointSequenceNumber("space"));
     }
 
     @Test
     void aCheckpointIsNotTakenForNoneWhereTheFolderCanNotBeListed() {
         ours(folder).writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
-        String listing = "n0 disk list space.tablespace by FileDataStorageManager.getLastcheckpointSequenceNumber #1 before";
-        assertEquals(LogSequenceNumber.START_OF_TIME, failingAt(listing).getLastcheckpointSequenceNumber("space"), "HerdDB tells of none");
-        assertThrows(DataStorageManagerException.class, () -> failingAt(listing).newestCheckpoint("space"));
+        FileDataStorageManager plain = new FileDataStorageManager(failingAt("FileDataStorageManager"));
+        assertEquals(LogSequenceNumber.START_OF_TIME, plain.getLastcheckpointSequenceNumber("space"), "HerdDB tells of none");
+        FileDataStorageManager files = ours(failingAt("CheckpointFiles"));
+        assertThrows(DataStorageManagerException.class, () -> files.getLastcheckpointSequenceNumber("space"));
+        assertEquals(new LogSequenceNumber(1, 2), files.getLastcheckpointSequenceNumber("space"), "once it can be listed");
     }
 
-    private CheckpointFiles failingAt(String point) {
+    /** The folder on a disk on which the first listing by a class fails. */
+    private Path failingAt(String lister) {
+        String point = "n0 disk list space.tablespace by " + lister + ".getLastcheckpointSequenceNumber #1 before";
         Nemesis nemesis = new Nemesis(List.of(new Strike(point, Fault.FAIL)), new Nemesis.Listener() {
             @Override
             public void strikes() {
@@ -109,7 +114,7 @@ class CheckpointFilesTest {
             }
         });
         nemesis.open();
-        return ours(new Disk(new Life(nemesis, "n0", 0)).seen(folder));
+        return new Disk(new Life(nemesis, "n0", 0)).seen(folder);
     }
 
     private static void write(FileDataStorageManager files) {
