@@ -51,6 +51,22 @@ def test_a_copy_that_is_missing_or_damaged_is_named(damage: dict[tuple[int, int]
     assert [trouble.split(" (")[0] for trouble in result.trouble] == [f"entries 7-7 of ledger 1 on b1: {says}"]
 
 
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)], ids=["E = Wq", "striped"])
+def test_a_place_on_a_bookie_that_had_the_entries_already_is_no_proof(quorums: tuple[int, int]) -> None:
+    """Autorecovery has replaced b2 by b1 while the drain did so with `gone`."""
+    bookies = [PlayedBookie(full((1, 9))) for _ in NEW]
+    result = moved(ledger(1, 9, OLD, quorums), now=(ledger(1, 9, ("b0", "b1", "b1"), quorums),), bookies=bookies)
+    assert result.trouble == (
+        "entries 0-9 of ledger 1 are on b1 in two places, so the copy on gone was not replaced: keep this bookie until the ledger is gone",
+    )
+
+
+def test_a_bookie_that_is_named_twice_elsewhere_stops_no_drain() -> None:
+    bookies = [PlayedBookie(full((1, 9))) for _ in NEW]
+    result = moved(ledger(1, 9, ("b0", "gone", "b0")), now=(ledger(1, 9, ("b0", "b1", "b0")),), bookies=bookies)
+    assert (result.trouble, result.copies) == ((), 10)
+
+
 def test_a_ledger_that_was_not_moved_is_no_proof() -> None:
     result = moved(ledger(1, 9, OLD), now=(ledger(1, 9, OLD),), bookies=[PlayedBookie(full((1, 9)))])
     assert result.trouble == ("ledger 1 still names gone",)

@@ -3,9 +3,10 @@
 BookKeeper places ensembles by rack if it can, and otherwise anywhere, unless placement is enforced. So a ledger written while a rack was
 away stays in too few racks. Nothing moves it, and BookKeeper's own check only counts it, once a day.
 
-An ensemble may name a bookie twice. Who copies the share of one bookie writes the new one in its place without a look at the other places
-(LedgerFragmentReplicator.updateEnsembleInfo of BookKeeper 4.18.0). So do two replication workers that chose the same new bookie, of which
-one lost its lock meanwhile. Each place answers then, and BookKeeper's own check finds nothing.
+An ensemble may name a bookie twice. Who copies the share of one bookie writes the new one in its place, without a look at what the other
+places are by then (LedgerFragmentReplicator.updateEnsembleInfo of BookKeeper 4.18.0). A drain takes no lock of the ledger (MoveLedgers),
+and a replication worker may have lost its own: both may choose the same new bookie. Each place answers, and BookKeeper's own check finds
+nothing.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ In striped ledgers (E > Wq) the next segment's same position is read, too: its b
 PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the leaving bookie's copy, and never send them to
 the new one. An entry with a write set without the replaced bookie may complete meanwhile. Its completion acknowledges those behind it
 before they are sent again. The counted copy leaves with the bookie, and no metadata shows it.
+
+A new place on a bookie that has another place of the same entries is no new copy (audit/placement.py): the drained one is still needed.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.share import Place, share_of
+from herdkeeper_jobs.audit.placement import findings_of_names
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
 from herdkeeper_jobs.copies.check import check_copies
@@ -66,6 +69,7 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
         except LastConfirmedUnknownError as error:
             trouble.append(str(error))
             continue
+        trouble += _without_a_new_copy(ledger, places, bookie_id)
         own = [check for check in holding_checks(ledger) if (check.segment, check.position) in places | following]
         followed |= {(found.metadata.ledger_id, segment, position) for segment, position in following - places}
         held = share_of(found.metadata, bookie_id)
@@ -90,6 +94,18 @@ def _places(metadata: LedgerMetadata, places: tuple[Place, ...]) -> set[tuple[in
     """The recorded places that still exist, as (segment number, position)."""
     firsts = [segment.first_entry_id for segment in metadata.segments]
     return {(firsts.index(place.first_entry_id), place.position) for place in places if place.first_entry_id in firsts}
+
+
+def _without_a_new_copy(ledger: AuditedLedger, places: set[tuple[int, int]], bookie_id: str) -> list[str]:
+    """Names the bookies with a place of the drained one besides their own."""
+    segments = ledger.metadata.segments
+    new = {(segment, segments[segment].bookies[position]) for segment, position in places}
+    return [
+        f"entries {each.first_entry_id}-{each.last_entry_id} of ledger {each.ledger_id} are on {each.bookie_id} in two places, so the copy "
+        f"on {bookie_id} was not replaced: keep this bookie until the ledger is gone"
+        for each in findings_of_names(ledger)
+        if (each.segment, each.bookie_id) in new
+    ]
 
 
 def _following(metadata: LedgerMetadata, places: set[tuple[int, int]]) -> set[tuple[int, int]]:
