@@ -28,6 +28,7 @@ from herdkeeper_jobs.manifests.manifest import (
     manifests_in,
     tablespace_folder,
 )
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -178,6 +179,21 @@ def test_a_table_is_loaded_from_all_its_files(place: StoredPath) -> None:
         files.append(ManifestFile(path=path, rows=1, size=1, hash=""))
     commit_manifest(manifest(content=table(files=tuple(files))), folder)
     assert open_latest(place, "ts-1").load("t").to_pydict() == {"k": [1, 2]}
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_manifest_that_names_a_file_elsewhere_hands_out_nothing(place: StoredPath, absolute: bool) -> None:
+    """Who may write below one prefix of a bucket may not be allowed to read the others, as the reader is."""
+    other = place / "other/t.parquet"
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), content)
+    write(other, content.getvalue().to_pybytes())
+    path = f"/{other.key if isinstance(other, ObjectPath) else other}".replace("//", "/") if absolute else "../../../other/t.parquet"
+    commit_manifest(
+        manifest(content=table(files=(ManifestFile(path=path, rows=1, size=1, hash=""),))), tablespace_folder(place / "mine", IDENTITY)
+    )
+    with pytest.raises(InvariantViolated, match="leads out of"):
+        open_latest(place / "mine").load("t")
 
 
 def test_lsns_of_two_tablespaces_are_not_compared(place: StoredPath) -> None:

@@ -475,6 +475,18 @@ def test_a_choice_whose_checkpoint_has_gone_since_is_made_anew(archived: Files) 
     assert json.loads(note.read_bytes())["manifest"] == first.name
 
 
+def test_a_choice_is_a_checkpoint_of_its_own_tablespace_wherever_the_note_leads(place: StoredPath, tmp_path: Path) -> None:
+    """Who may write below one prefix of a bucket may not be allowed to read the others, as the restore is."""
+    name = "00000000000000000003-00000000000000000001.json"
+    theirs, ours = (place / owner / "cluster-1" / "0ab" for owner in ("theirs", "ours"))
+    for folder in (theirs, ours):
+        write(folder / "manifests" / name, b"{}")
+    elsewhere = "/".join(("", *theirs.parts[1:], "manifests", name))
+    write(ours / "restores/restore-1.json", json.dumps({"manifest": elsewhere}).encode())
+    source = MomentSource(ours, tmp_path, Lsn(3, 1), "restore-1")
+    assert checkpoint_of_moment(lambda: SPARK, source) == ours / "manifests" / name
+
+
 @pytest.mark.parametrize("text", ["now", "yesterday", "3", "2026-01-01T00:00:00"])
 def test_what_is_no_moment_of_an_archive_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not a moment"):

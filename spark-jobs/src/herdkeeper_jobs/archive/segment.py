@@ -295,14 +295,15 @@ def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
     """Returns its entries, as SEGMENT_SCHEMA.
 
     Raises:
-        InvariantViolated: the file has other bytes than were committed, or does not decrypt.
+        InvariantViolated: the file has other bytes than were committed, does not decrypt, or is elsewhere.
         KeyUnusable: its key is missing.
     """
-    path = folder / segment.path
+    files = files_in(folder, segment.encryption)
+    path = files / segment.path
     content = path.read_bytes()
     if (found := xxh3_128_hexdigest(content)) != segment.hash:
         raise InvariantViolated(f"{path} has other bytes than were committed: {found} instead of {segment.hash}")
-    return files_in(folder, segment.encryption).parse_parquet(segment.path, content).cast(SEGMENT_SCHEMA)
+    return files.parse_parquet(segment.path, content).cast(SEGMENT_SCHEMA)
 
 
 def _write(folder: StoredPath, name: str, content: bytes) -> None:

@@ -48,6 +48,10 @@ class ParquetFolder:
     key: FileKey | None = None
 
     def __truediv__(self, name: str) -> StoredPath:
+        """Returns where a file lies. Raises InvariantViolated for a name that leads out: who writes a manifest may not be allowed to read
+        all that its readers may."""
+        if name.startswith("/") or ".." in name.split("/"):
+            raise InvariantViolated(f"a manifest names {name!r}, which leads out of {self.place}")
         return self.place / name
 
     @contextlib.contextmanager
@@ -57,9 +61,9 @@ class ParquetFolder:
         Raises:
             OSError: it is missing, or can't be read; pyarrow's ArrowInvalid for an invalid plain file.
             KeyUnusable: the key is missing.
-            InvariantViolated: it does not decrypt, also while it is read.
+            InvariantViolated: it does not decrypt, also while it is read; or its name leads out of the folder.
         """
-        path = self.place / name
+        path = self / name
         with _naming_the_file(path, self.key is not None), path.open("rb") as stream, self._opened(name, stream) as file:
             yield file
 
@@ -71,13 +75,13 @@ class ParquetFolder:
 
     def parse_parquet(self, name: str, content: bytes) -> pa.Table:
         """Parses a file's bytes. Raises as `parquet_file`."""
-        with _naming_the_file(self.place / name, self.key is not None), self._opened(name, pa.BufferReader(content)) as file:
+        with _naming_the_file(self / name, self.key is not None), self._opened(name, pa.BufferReader(content)) as file:
             return file.read()
 
     def _opened(self, name: str, source: IO[bytes] | pa.NativeFile) -> pq.ParquetFile:
         properties = None
         if self.key is not None:
-            properties = encryption.create_decryption_properties(self.key.open(self.place / name), aad_prefix=name.encode())
+            properties = encryption.create_decryption_properties(self.key.open(self / name), aad_prefix=name.encode())
         return pq.ParquetFile(source, decryption_properties=properties)
 
     def writer(self, name: str, sink: IO[bytes] | pa.NativeFile, schema: pa.Schema, repeating: list[str] | None = None) -> pq.ParquetWriter:
@@ -85,7 +89,7 @@ class ParquetFolder:
         KeyUnusable."""
         properties = None
         if self.key is not None:
-            opened = self.key.open(self.place / name)
+            opened = self.key.open(self / name)
             properties = encryption.create_encryption_properties(opened, aad_prefix=name.encode(), store_aad_prefix=False)
         dictionaries = True if repeating is None else repeating
         return pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=dictionaries, encryption_properties=properties)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Never, assert_never
 
 import structlog
@@ -322,7 +323,8 @@ def _noted(source: MomentSource) -> StoredPath | None:
     if not note.is_file():
         return None
     try:
-        path = source.folder / "manifests" / str(json.loads(note.read_bytes())["manifest"])
+        # by its LSN, since a path in the note could lead to another tablespace's checkpoint
+        path = manifest_path(source.folder, lsn_of_name(Path(json.loads(note.read_bytes())["manifest"])))
     except (ValueError, KeyError, TypeError) as error:
         raise InvariantViolated(f"{note} does not say which checkpoint this restore began with: {error}") from error
     return path if path.is_file() else None
