@@ -14,7 +14,7 @@ from herdkeeper.engine.execute import Clients, execute
 from herdkeeper.engine.leadership import execute_leadership
 from herdkeeper.herddb.execute.node_orders import SqlNodes
 from herdkeeper.herddb.leadership.plan import LeadershipPlan
-from herdkeeper.planning.actions import Apply, BarPromotion, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
+from herdkeeper.planning.actions import Apply, BarPromotion, ChangeTablespaceRecord, CloseLedger, EnsureZnode, Plan, WakeNodes
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -102,6 +102,13 @@ def test_nodes_are_woken_at_the_same_time_so_that_a_silent_one_keeps_none_asleep
     monkeypatch.setattr(SqlNodes, "order", order)
     SqlNodes("demo", None, None).wake(WakeNodes("db", tuple(PODS)))
     assert not both.broken
+
+
+def test_an_order_is_about_the_tablespace_of_its_name_whatever_a_sql_user_called_it(monkeypatch):
+    asked = []
+    monkeypatch.setattr(SqlNodes, "order", lambda _, herddb, node, path, *, seconds: asked.append(path) or {})
+    SqlNodes("demo", None, None).close_ledger(CloseLedger("db", PODS[0], "my log?ledger=1#%2f", 4))
+    assert asked == ["/tablespaces/my%20log%3Fledger%3D1%23%252f/close-ledger?ledger=4"]
 
 
 def test_a_node_that_refuses_to_be_barred_keeps_nothing_else_from_being_done(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.herddb.observe.address import address_of
 from herdkeeper.herddb.observe.users import read_token
-from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
+from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, OnNode, SetCopyAside, StartFullCheck, WakeNodes
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
@@ -80,31 +81,33 @@ class SqlNodes:
 
     def checkpoint(self, action: CheckpointFollower) -> None:
         """A failure is no reason not to move a leadership."""
-        answer = self.order(action.herddb, action.node, f"/tablespaces/{action.tablespace}/checkpoint", seconds=CHECKPOINT_SECONDS)
+        answer = self._about(action, "checkpoint", CHECKPOINT_SECONDS)
         if isinstance(answer, Unknown):
             logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
 
     def set_aside(self, action: SetCopyAside) -> None:
         """See SetCopyAside. Idempotent."""
-        path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
-        answer = _followed(self.order(action.herddb, action.node, path, seconds=SET_ASIDE_SECONDS), "Evidence")
+        answer = _followed(self._about(action, f"set-aside?uuid={action.uuid}", SET_ASIDE_SECONDS), "Evidence")
         logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
 
     def bar(self, action: BarPromotion) -> None:
         """See BarPromotion. Idempotent."""
-        path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
-        path += f"&until={action.until[0]},{action.until[1]}" if action.until is not None else ""
-        _followed(self.order(action.herddb, action.node, path, seconds=BAR_SECONDS), "PromotionBar")
+        until = f"&until={action.until[0]},{action.until[1]}" if action.until is not None else ""
+        order = f"{'bar' if action.barred else 'unbar'}?uuid={action.uuid}{until}"
+        _followed(self._about(action, order, BAR_SECONDS), "PromotionBar")
 
     def close_ledger(self, action: CloseLedger) -> None:
         """A node refuses that does not lead, or can't open another ledger now."""
-        path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
-        _followed(self.order(action.herddb, action.node, path, seconds=CLOSE_SECONDS), "Ledger")
+        _followed(self._about(action, f"close-ledger?ledger={action.ledger_id}", CLOSE_SECONDS), "Ledger")
 
     def start_full_check(self, action: StartFullCheck) -> None:
         """A node refuses that does not lead."""
-        path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
-        _followed(self.order(action.herddb, action.node, path, seconds=FULL_CHECK_SECONDS), "FullCheck")
+        _followed(self._about(action, f"check?maxStopMillis={action.longest_stop_millis}", FULL_CHECK_SECONDS), "FullCheck")
+
+    def _about(self, action: OnNode, order: str, seconds: float) -> Any | Unknown:
+        """Sends an order about one tablespace. Its name is any text that a SQL user gave it."""
+        path = f"/tablespaces/{urllib.parse.quote(action.tablespace, safe='')}/{order}"
+        return self.order(action.herddb, action.node, path, seconds=seconds)
 
 
 def _followed(answer: Any | Unknown, counted_as: str) -> Any:
