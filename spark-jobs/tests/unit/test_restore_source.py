@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -59,6 +60,11 @@ def test_a_reference_to_a_table_that_the_checkpoint_does_not_have_is_refused_and
             PARENT,
             ManifestIndex(name="i", table="parent", type="hash", unique=True, columns=("id",)),
             "index 'i' is unique and of type hash",
+        ),
+        (
+            PARENT,
+            ManifestIndex(name="i", table="parent", type="table evil (k int, primary key (k)) --", unique=False, columns=("id",)),
+            re.escape("index 'i' has the type 'table evil (k int, primary key (k)) --'"),
         ),
         (
             replace(PARENT, columns=(*PARENT.columns, Column("d", ColumnType.BYTES, 9, default=b"x"))),

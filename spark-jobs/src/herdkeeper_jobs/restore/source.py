@@ -22,6 +22,8 @@ from herdkeeper_jobs.manifests.manifest import (
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
+_INDEX_TYPES = ("brin", "hash")
+
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
@@ -148,9 +150,11 @@ def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ..
         f"the name {beginning(name)} of the AUTO_INCREMENT column is too long for a DELETE" for name in advanced if not is_queryable(name)
     ]
     quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
-    hashed = [f"index {index.name!r} is unique and of type {index.type}" for index in indexes if index.unique and index.type != "brin"]
+    # a type becomes a part of a statement
+    typed = [f"index {index.name!r} has the type {beginning(index.type)!r}" for index in indexes if index.type not in _INDEX_TYPES]
+    typed += [f"index {index.name!r} is unique and of type hash" for index in indexes if index.unique and index.type == "hash"]
     updates = [f"foreign key {key.name!r} has an action on update" for key in definition.foreign_keys if key.on_update != 0]
-    return columns + too_long + quoted + hashed + updates + [reason for column in definition.columns if (reason := _default(column))]
+    return columns + too_long + quoted + typed + updates + [reason for column in definition.columns if (reason := _default(column))]
 
 
 def _default(column: Column) -> str:
