@@ -479,6 +479,39 @@ def sql_roll_story(run: Run) -> None:
     run.settle("Tablespace", "flights")
 
 
+def sql_node_leaves_story(run: Run) -> None:
+    """The last of three SQL nodes leads, and leaves: first its leadership moves, then another node gets a copy, and then its own goes."""
+    stage = serving_database(run.stage)
+    herddb = HerdDBNames(ObjectKey(stage.namespace, "db"))
+    first, _, last = nodes = [herddb.pod(number) for number in range(3)]
+    path = tablespace_path(herddb.herd_root, "flights")
+
+    def holds(*roles: str) -> None:
+        """What each node says of its copy; one that has none says nothing."""
+        stage.nodes.herddb_holds(herddb, "flights", "a-uuid", roles)
+        for number in (number for number, role in enumerate(roles) if not role):
+            stage.nodes.documents[f"http://{herddb.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"] = []
+
+    stage.patch("HerdDBCluster", "db", {"spec": {"replicas": 3}})
+    stage.settle("HerdDBCluster", "db")
+    stage.serve("db-herddb", 2)
+    for node in nodes:
+        stage.ensemble.put(f"{herddb.herd_root}/nodes/{node}")
+    stage.ensemble.put(path, encode_tablespace(TablespaceRecord("a-uuid", "flights", last, (first, last), 1, 30_000)))
+    holds("follower", "", "leader")
+    stage.settle("HerdDBCluster", "db")
+    stage.settle("Tablespace", "flights")
+    stage.patch("HerdDBCluster", "db", {"spec": {"replicas": 2}})
+    for roles in (("follower", "", "leader"), ("leader", "", "follower"), ("leader", "follower", "follower"), ("leader", "follower", "")):
+        holds(*roles)
+        run.settle("HerdDBCluster", "db")
+        run.settle("Tablespace", "flights")
+    stage.delete("Pod", last)
+    run.settle("HerdDBCluster", "db")
+    assert set(decode_tablespace(stage.ensemble.znodes[path][0]).replicas) == set(nodes[:2])
+    assert f"{herddb.herd_root}/nodes/{last}" not in stage.ensemble.znodes
+
+
 KINDS = (
     *("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"),
     *("Checkpoint", "ReplicationAudit", "ScheduledCheckpoint", "ScheduledReplicationAudit"),
@@ -563,6 +596,7 @@ STORIES: list[tuple[Callable[[Run], None], int]] = [
     (database_deletion_story, 8),
     (checkpoint_removal_story, 4),
     (sql_roll_story, 4),
+    (sql_node_leaves_story, 6),
 ]
 
 
