@@ -120,6 +120,19 @@ def test_an_application_reads_the_authorities_where_the_connection_secret_is_mou
     assert mounted[folder]["items"] == [{"key": names.AUTHORITIES_KEY, "path": file}]
 
 
+def test_the_python_example_runs_a_program_that_lies_beside_it_in_an_image_of_the_project() -> None:
+    (found,) = documents(EXAMPLES / "client.yaml")
+    (only,) = found["spec"]["template"]["spec"]["containers"]
+    assert only["command"][0] == "python3"
+    folder, _, program = only["command"][1].rpartition("/")
+    mounts = {mount["mountPath"]: mount["name"] for mount in only["volumeMounts"]}
+    (volume,) = (each for each in found["spec"]["template"]["spec"]["volumes"] if each["name"] == mounts[folder])
+    made = f"kubectl create configmap {volume['configMap']['name']} --from-file={program}"
+    assert (made in (EXAMPLES / "client.yaml").read_text(), (EXAMPLES / program).is_file()) == (True, True)
+    image = only["image"].removeprefix("herdkeeper/").partition(":")[0]
+    assert "PYTHONPATH=/opt/app" in (EXAMPLES.parent / "images" / image / "Dockerfile").read_text()
+
+
 def test_a_reader_of_changes_asks_a_name_in_the_members_certificates_and_shows_one_of_readers() -> None:
     path = EXAMPLES / "change-data-capture.yaml"
     variables, mounted = container(path)
