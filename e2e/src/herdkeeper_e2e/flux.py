@@ -107,7 +107,8 @@ def handled(item: Object, request: str, done: Callable[[Object], bool | Pending]
 
 @contextmanager
 def running(kubectl: Kubectl, folder: Path) -> Iterator[Flux]:
-    """Flux's controllers, for all namespaces of the cluster. In the end its resources go, which prunes what they applied, and its CRDs.
+    """Flux's controllers, for all namespaces of the cluster. In the end, also after a failure, its resources go,
+    which prunes what they applied, and its CRDs.
 
     Artifacts and logs lie in `folder`. The programs are built if missing, which takes a quarter of an hour.
     """
@@ -131,17 +132,18 @@ def running(kubectl: Kubectl, folder: Path) -> Iterator[Flux]:
             with (folder / f"{name}.log").open("wb") as log:
                 command = [programs[name], "--metrics-addr=0", "--health-addr=0", *options[name]]
                 processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(kubectl.environment)))
-        # what an earlier run left goes only while the controllers run: it has their finalizers
-        _clear(flux)
+        _clear(flux)  # what a killed run left
         yield flux
-        _clear(flux)
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait()
-    kubectl.run("delete", *crds)
-    kubectl.run("delete", "namespace", NAMESPACE)
+        try:
+            _clear(flux)  # it has the controllers' finalizers, so it goes only while they run
+            kubectl.run("delete", *crds)
+            kubectl.run("delete", "namespace", NAMESPACE)
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait()
 
 
 def _clear(flux: Flux) -> None:

@@ -1,10 +1,15 @@
-"""What a Kustomization of Flux tells of a commit."""
+"""What a Kustomization of Flux tells of a commit, and what is left of Flux in a cluster."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from herdkeeper_e2e import flux
 from herdkeeper_e2e.flux import HealthCheckError, ready
+from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.waiting import Pending
 
 NEW = "c0ffee"
@@ -33,3 +38,19 @@ def test_a_failure_ends_the_waiting_only_at_the_commit_that_failed():
 
 def test_a_dependency_that_is_not_ready_is_waited_for():
     assert ready(kustomization("False", "DependencyNotReady"), NEW) == Pending("database: DependencyNotReady: of bk")
+
+
+def test_after_a_failure_neither_its_resources_nor_their_definitions_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = tmp_path / "asked"
+    for program, line in (("kubectl", f'echo "$@" >>{asked}'), ("controller", "exec sleep 600")):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setattr(flux, "go_program", lambda _: tmp_path / "controller")
+    monkeypatch.setattr(flux, "module_folder", lambda _, module: tmp_path / module)
+    kubectl = Kubectl("default", {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"})
+    with pytest.raises(HealthCheckError), flux.running(kubectl, tmp_path):
+        raise HealthCheckError
+    *_, resources, definitions, namespace = asked.read_text().splitlines()
+    assert resources == f"--namespace {flux.NAMESPACE} delete helmreleases,kustomizations,gitrepositories --all"
+    assert definitions.startswith("--namespace default delete -f ")
+    assert namespace == f"--namespace default delete namespace {flux.NAMESPACE}"
