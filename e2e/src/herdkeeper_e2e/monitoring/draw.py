@@ -15,8 +15,9 @@ import typer
 
 from herdkeeper_e2e.monitoring.chart import Span
 from herdkeeper_e2e.monitoring.dashboard_page import Series, page
-from herdkeeper_e2e.monitoring.generate import CHART_DASHBOARDS, REPOSITORY
+from herdkeeper_e2e.monitoring.generate import CHART_DASHBOARDS
 from herdkeeper_e2e.monitoring.played_stack import playing
+from herdkeeper_e2e.monitoring.served import REPOSITORY
 
 DRAWN = REPOSITORY / "target" / "dashboards"
 _POINTS = 360

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,9 +10,9 @@ from herdkeeper.commands.generated import write_or_compare
 from herdkeeper_e2e.monitoring.dashboard import as_json
 from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
 from herdkeeper_e2e.monitoring.reference_page import page
+from herdkeeper_e2e.monitoring.served import REPOSITORY
 from herdkeeper_e2e.monitoring.served_page import page as page_of_servers
 
-REPOSITORY = Path(__file__).resolve().parents[4]
 CHART_DASHBOARDS = REPOSITORY / "charts" / "herdkeeper" / "files" / "dashboards"
 
 

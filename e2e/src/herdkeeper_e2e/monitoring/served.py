@@ -12,7 +12,8 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("served.txt")
 """Each line has the server's component label, the metric's name, its type and its labels."""
-PATH_OF_FILE = FILE.relative_to(FILE.parents[4])
+REPOSITORY = FILE.resolve().parents[4]
+PATH_OF_FILE = FILE.resolve().relative_to(REPOSITORY)
 """In the repository."""
 _OWN = "herdkeeper_"
 """Begins the names of this project's metrics, which docs/metrics.md explains."""

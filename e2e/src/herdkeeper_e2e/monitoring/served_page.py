@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from pathlib import Path
 
-from herdkeeper_e2e.monitoring.served import PATH_OF_FILE, Served, all_served
+from herdkeeper_e2e.monitoring.served import PATH_OF_FILE, REPOSITORY, Served, all_served
 from herdkeeper_e2e.monitoring.served_parts import JVM, PARTS, Part, part_of
 
-_REPOSITORY = Path(__file__).parents[4]
 _TITLES = {"zookeeper": "ZooKeeper members", "bookie": "Bookies", "autorecovery": "Autorecovery", "herddb": "SQL nodes"}
 _INTRODUCTION = """# Metrics of the servers
 
@@ -58,6 +56,6 @@ def _cells(metric: Served) -> str:
 
 def _version(server: str) -> str:
     """The version of a server in its image."""
-    found = re.search(rf"<{server}\.version>(.+)</", (_REPOSITORY / "images" / server / "pom.xml").read_text())
+    found = re.search(rf"<{server}\.version>(.+)</", (REPOSITORY / "images" / server / "pom.xml").read_text())
     assert found is not None
     return found[1]
