@@ -130,7 +130,10 @@ def has_data_to_delete(key: Key, document: dict[str, Any]) -> bool:
 
 
 def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients: Clients) -> Result:
-    """Delete the data of a resource that is already gone, as under a finalizer. There is no finalizer to remove."""
+    """Delete the data of a resource that is already gone, as under a finalizer. There is no finalizer to remove.
+
+    No such plan creates anything (test_model_deletion.py), so a namespace that is being deleted refuses none of its actions for good.
+    """
     clients.require_live_reads()
     resource = parsed(KIND_OF[key.kind], deleted.document)
     if isinstance(resource, Unreadable) or steps.plan_deletion is None:
