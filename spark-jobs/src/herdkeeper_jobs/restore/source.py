@@ -151,7 +151,7 @@ def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ..
     ]
     quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
     # a type becomes a part of a statement
-    typed = [f"index {index.name!r} has the type {beginning(index.type)!r}" for index in indexes if index.type not in _INDEX_TYPES]
+    typed = [f"index {index.name!r} has the type {index.type!r:.60}" for index in indexes if index.type not in _INDEX_TYPES]
     typed += [f"index {index.name!r} is unique and of type hash" for index in indexes if index.unique and index.type == "hash"]
     updates = [f"foreign key {key.name!r} has an action on update" for key in definition.foreign_keys if key.on_update != 0]
     return columns + too_long + quoted + typed + updates + [reason for column in definition.columns if (reason := _default(column))]
