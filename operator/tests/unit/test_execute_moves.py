@@ -1,4 +1,6 @@
-"""Moves of leaderships are each another tablespace's: one that fails stops no other, and only what says that all were done."""
+"""Moves of leaderships are each another tablespace's: one that fails stops no other, and only what says that all were done. Of other
+actions, a failure stops what may depend on it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,22 @@ from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import RECORD
 
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
 from herdkeeper.engine.execute import Clients, execute
 from herdkeeper.engine.leadership import execute_leadership
 from herdkeeper.herddb.execute.node_orders import SqlNodes
 from herdkeeper.herddb.leadership.plan import LeadershipPlan
-from herdkeeper.planning.actions import Apply, BarPromotion, ChangeTablespaceRecord, CloseLedger, EnsureZnode, Plan, WakeNodes
+from herdkeeper.planning.actions import (
+    Apply,
+    BarPromotion,
+    ChangeTablespaceRecord,
+    CloseLedger,
+    EnsureZnode,
+    Plan,
+    Resize,
+    WakeNodes,
+)
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -47,6 +59,9 @@ class Writer:
 
     def apply(self, action: Apply) -> None:
         self.applied.append(action.manifest["kind"])
+
+    def resize(self, _namespace: str, action: Resize) -> None:
+        raise RefusedError(f"{action.name}: exceeded quota")
 
     def event(self, _resource: object, reason: str, message: str, _kind: str) -> None:
         self.events.append(f"{reason}: {message}")
@@ -119,3 +134,12 @@ def test_a_node_that_refuses_to_be_barred_keeps_nothing_else_from_being_done(mon
     assert failed is not None
     assert failed.message.endswith("it answered 503")
     assert done_of(bar, move("b", Reason.REPLICA_DIFFERS), move("a"))[0] == []
+
+
+def test_a_volume_claim_that_kubernetes_refuses_to_resize_keeps_nothing_else_from_being_done():
+    """A quota may refuse it for ever, and before Kubernetes 1.32 each request that is taken back is refused."""
+    resizes = [Resize(f"bk-bookie-{number}-ledgers", "its-uid", "40Gi") for number in range(2)]
+    done, applied, failed = done_of(*resizes, EnsureZnode("zk:2181", "/root"), SERVICE)
+    assert (done, applied) == (["/root"], ["Service"])
+    assert failed is not None
+    assert failed.message.endswith("bk-bookie-0-ledgers: exceeded quota")

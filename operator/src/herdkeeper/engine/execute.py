@@ -58,8 +58,8 @@ class Clients:
 
 
 def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
-    """Execute the actions in order, up to the first failure, which is returned. A refused BarPromotion does not stop the rest: no later
-    action depends on it.
+    """Execute the actions in order, up to the first failure, which is returned. A refused BarPromotion or Resize does not stop the rest: no
+    later action depends on it.
     """
     if plan.actions:
         clients.require_live_reads()
@@ -67,7 +67,7 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
     for action in plan.actions:
         failed = perform(resource, action, clients)
         refused = refused or failed
-        if failed is not None and not isinstance(action, do.BarPromotion):
+        if failed is not None and not isinstance(action, (do.BarPromotion, do.Resize)):
             break
     return refused
 
