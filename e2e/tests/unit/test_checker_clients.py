@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown, ServerError
-from herdkeeper_e2e.checker.client import Client
+from herdkeeper_e2e.checker.client import PATIENCE, Client
 from herdkeeper_e2e.checker.history import parse_history
 from herdkeeper_e2e.checker.operation import Operation, Outcome, Read
 from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.checker.work import ROLLED_BACK_EVERY, Adding, Reading, Work, Writing
 from herdkeeper_e2e.checker.workload_plan import JDBC, PYTHON
+from herdkeeper_e2e.session import LeaderConnection
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
@@ -64,7 +65,7 @@ class PlayedSession:
 
 def recorded(work: Work, session: PlayedSession) -> list[Operation]:
     file = io.StringIO()
-    Client("python-0", work, session, Recorder(file)).run(session.stop)
+    Client("python-0", work, LeaderConnection(session, PATIENCE), Recorder(file)).run(session.stop)
     return parse_history(file.getvalue().splitlines())
 
 
