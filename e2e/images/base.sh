@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Makes the base of every image present in the engine as herdkeeper/debian:local: Debian 12, slim, pinned.
+# Makes the base of every image present in the engine as herdkeeper/debian:local: Debian 12, slim, pinned; for another platform (platform.sh)
+# as herdkeeper/debian:local-ARCHITECTURE.
 # Pulled by its digest where a registry answers (HERDKEEPER_DOCKER_HUB names a mirror), else made from Debian's packages: those of a day where
 # Debian's archive of all days answers, else those of today, which is said.
 set -euo pipefail
 . "$(dirname "$0")/../bootstrap/paths.sh"
+. "$(dirname "$0")/platform.sh"
 
 # The one place of both pins; docs/releases.md tells when and how they are renewed.
 digest=sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171   # of debian:bookworm-slim, for all architectures, as of 2026-09-10
 day=20261124T000000Z                                                             # of snapshot.debian.org
 days=${HERDKEEPER_DEBIAN_SNAPSHOT:-http://snapshot.debian.org}
 
-pinned=herdkeeper/debian:$(printf '%s %s' "$digest" "$day" | sha256sum | cut -c1-12)
-finish() { docker tag "$pinned" herdkeeper/debian:local; exit; }
+pinned=herdkeeper/debian:$(printf '%s %s' "$digest" "$day" | sha256sum | cut -c1-12)$suffix
+finish() { docker tag "$pinned" "herdkeeper/debian:local$suffix"; exit; }
 present() { docker image inspect "$pinned" >/dev/null 2>&1; }
 if present; then finish; fi
+foreign=(${suffix:+--platform "$platform"})
 # whoever comes at the same time waits, and finds it made
 exec 7>"$cache/base.lock"
 if command -v flock >/dev/null; then flock 7; fi
@@ -21,14 +24,14 @@ if present; then finish; fi
 
 pulled=debian@$digest
 [ -z "${HERDKEEPER_DOCKER_HUB:-}" ] || pulled=$(on_docker_hub "library/$pulled")
-if timeout 300 docker pull -q "$pulled" >/dev/null 2>&1; then
+if timeout 300 docker pull -q "${foreign[@]}" "$pulled" >/dev/null 2>&1; then
   docker tag "$pulled" "$pinned"
   say "the base of all images: pulled $pulled"
   finish
 fi
 
 say "the base of all images: no registry serves $pulled, so it is made from Debian's packages (about 30 s)"
-"$(dirname "$0")/../bootstrap/apt.sh" mmdebstrap=mmdebstrap
+"$(dirname "$0")/../bootstrap/apt.sh" mmdebstrap=mmdebstrap ${suffix:+arch-test=arch-test}
 # has_day: the archive has that day; apt's own program asks it, as apt would.
 has_day() {
   timeout 30 /usr/lib/apt/apt-helper -q -o Acquire::Retries=0 -o Acquire::http::Timeout=10 -o Acquire::https::Timeout=10 \
@@ -49,8 +52,8 @@ for path in '/usr/share/man/*' '/usr/share/doc/*' '/usr/share/info/*' '/usr/shar
 done
 # as in Debian's own image: an installation leaves no archives behind in a layer
 clean='DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };'
-mmdebstrap --quiet --variant=minbase --include=ca-certificates "${excludes[@]}" \
+mmdebstrap --quiet --architectures="$architecture" --variant=minbase --include=ca-certificates "${excludes[@]}" \
   --customize-hook="echo '$clean' > \"\$1/etc/apt/apt.conf.d/docker-clean\"" --dpkgopt='path-include=/usr/share/doc/*/copyright' \
   bookworm - "${sources[@]}" 2>"$cache/base.log" |
-  docker import - "$pinned" >/dev/null || fail "mmdebstrap could not make the base of all images; see $cache/base.log"
+  docker import "${foreign[@]}" - "$pinned" >/dev/null || fail "mmdebstrap could not make the base of all images; see $cache/base.log"
 finish

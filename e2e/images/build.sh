@@ -4,10 +4,12 @@
 # An image's inputs are its folder in images/, LICENSE and NOTICE, the scripts here, the shared layer below it and, for Python, the project's
 # sources; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: pyproject.toml's version),
 # HERDKEEPER_MAVEN_OPTIONS other versions of the jars of one image (earlier.sh). HERDKEEPER_REVISION and HERDKEEPER_SOURCE, a commit and the
-# address of its repository, become labels of the images of a release: images of other builds name no commit.
+# address of its repository, become labels of the images of a release: images of other builds name no commit. HERDKEEPER_PLATFORM builds for
+# another platform (platform.sh): jars and wheels are staged here all the same, and qemu runs what the Dockerfiles run.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
+. "$here/platform.sh"
 export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
 
 tag=${HERDKEEPER_IMAGE_TAG:-$project_version}
@@ -22,7 +24,7 @@ label() { docker image inspect -f '{{index .Config.Labels "io.herdkeeper.key"}}'
 build_when_changed() {
   local log=$cache/image.log label labels=()
   for label in "io.herdkeeper.key=$2" "${@:5}"; do labels+=(--label "$label"); done
-  docker build -q -t "$1" "${labels[@]}" -f "$4" "$3" >/dev/null 2>"$log" || { tail -30 "$log" >&2; fail "$1 could not be built; see $log"; }
+  sed "s/^FROM .*:local/&$suffix/" "$4" | docker build -q -t "$1" "${labels[@]}" -f - "$3" >/dev/null 2>"$log" || { tail -30 "$log" >&2; fail "$1 could not be built; see $log"; }
   say "$1: built, $(docker image inspect -f '{{.Size}}' "$1" | awk '{printf "%.0f MB", $1/1e6}')"
 }
 
@@ -30,11 +32,11 @@ build_when_changed() {
 layer() {
   local name=$1 file=$here/layers/$1.Dockerfile below key
   case $name in
-    java-python) layer java; below=herdkeeper/java:local ;;
-    *) "$here/base.sh"; below=herdkeeper/debian:local ;;
+    java-python) layer java; below=herdkeeper/java:local$suffix ;;
+    *) "$here/base.sh"; below=herdkeeper/debian:local$suffix ;;
   esac
   key=$(content_key "$file" "$here/layers/archive-classes")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
-  [ "$(label "herdkeeper/$name:local")" = "$key" ] || build_when_changed "herdkeeper/$name:local" "$key" "$here/layers" "$file"
+  [ "$(label "herdkeeper/$name:local$suffix")" = "$key" ] || build_when_changed "herdkeeper/$name:local$suffix" "$key" "$here/layers" "$file"
 }
 
 # staged KEY FOLDER COMMAND…: runs the command in the builder, into the folder, unless it was done for this key.
@@ -50,7 +52,7 @@ staged() {
 
 # What Docker copies: the image's folder and what was staged for it, joined in a folder of the cache.
 image() {
-  local name=$1 image=herdkeeper/$1:$tag folder=$repo/images/$1 stage=$cache/stage/$1${options:+-$tag} context=$cache/context/$1 begun=$SECONDS
+  local name=$1 image=herdkeeper/$1:$tag$suffix folder=$repo/images/$1 stage=$cache/stage/$1${options:+-$tag} context=$cache/context/$1 begun=$SECONDS
   local inputs=("$folder" "$here/stage-jars.sh") below key base
   local staging=("$here/stage-python.sh" "$here/spark-jars.sh" "$here/../bootstrap/build.lock")
   [ -f "$folder/Dockerfile" ] || fail "images/$name/Dockerfile: not found"
@@ -62,7 +64,7 @@ image() {
   [ "$name" != spark ] || inputs+=("$repo/images/bookkeeper" "$here/stage-jars.sh")
   base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
   layer "$(basename "$base" :local)"
-  below=$base
+  below=$base$suffix
   key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}${origin:+-${origin[*]}}
   if [ "$(label "$image")" = "$key" ]; then say "$image: up to date"; return; fi
 
@@ -71,9 +73,12 @@ image() {
   cp "$repo/LICENSE" "$repo/NOTICE" "$context/"
   case $name in
     operator | spark)
-      staged "$(content_key "${staging[@]}" "$folder/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
+      (
+        [ -z "$suffix" ] || export "${wheels[@]}"
+        staged "$(content_key "${staging[@]}" "$folder/requirements.lock")" "$stage/dependencies$suffix" /src/e2e/images/stage-python.sh dependencies "$name"
+      )
       staged "$(content_key "${staging[@]}" "$repo/pyproject.toml" "$repo/sql" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
-      link "$stage/dependencies/site" "$context/site"
+      link "$stage/dependencies$suffix/site" "$context/site"
       if [ "$name" = spark ]; then
         staged "$(content_key "$repo/images/bookkeeper" "$here/stage-jars.sh")" "$cache/stage/bookkeeper" /src/e2e/images/stage-jars.sh bookkeeper
         link "$cache/stage/bookkeeper/lib" "$context/bookkeeper"
@@ -90,10 +95,15 @@ image() {
   say "$image took $((SECONDS - begun)) s"
 }
 
+# For pip, which fetches another platform's wheels so: those that Debian 12's glibc can load. Spark comes as its sources only, and is none but
+# Python and jars.
+wheels=("PIP_PLATFORM=manylinux2014_$machine $(seq -s ' ' -f "manylinux_2_%g_$machine" 17 36)" PIP_NO_DEPS=1 PIP_ONLY_BINARY=:all: PIP_NO_BINARY=pyspark)
+
 # Hard links where the file system has them: a copy of Spark would take seconds each time.
 link() { cp -rl "$1" "$2" 2>/dev/null || { rm -rf "$2" && cp -r "$1" "$2"; }; }
 
 # Builds share folders, and a cluster that is made at the same time waits for its images (e2e/kind/image-store.sh).
 exec 8>"$cache/images.lock"
 if command -v flock >/dev/null; then flock 8; fi
+[ -z "$suffix" ] || "$here/../bootstrap/emulation.sh" "$machine"
 for name in "${names[@]}"; do image "$name"; done

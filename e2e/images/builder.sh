@@ -7,6 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
 
+unset HERDKEEPER_PLATFORM   # it is of this machine's platform, whatever it makes
 "$here/base.sh"
 context=$cache/builder
 pip=${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pip}   # this machine's own: Spark is packed once, for the Python environment and for the image
@@ -26,4 +27,4 @@ folder=$1
 shift
 exec docker run --rm --network host --user "$(id -u):$(id -g)" -e HOME=/home -e PIP_CACHE_DIR=/pip -e PIP_ROOT_USER_ACTION=ignore \
   -e MAVEN_OPTS="-Dmaven.repo.local=/m2 -XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
-  -e PIP_DISABLE_PIP_VERSION_CHECK=1 -v "$repo:/src:ro" -v "$folder:/out" -v "$cache/m2:/m2" -v "$pip:/pip" -v "$cache/home:/home" -w /tmp "$image" "$@"
+  -e PIP_DISABLE_PIP_VERSION_CHECK=1 -e PIP_PLATFORM -e PIP_NO_DEPS -e PIP_ONLY_BINARY -e PIP_NO_BINARY -v "$repo:/src:ro" -v "$folder:/out" -v "$cache/m2:/m2" -v "$pip:/pip" -v "$cache/home:/home" -w /tmp "$image" "$@"

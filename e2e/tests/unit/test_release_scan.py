@@ -12,7 +12,7 @@ import pytest
 from herdkeeper_e2e.release.packages import packages
 from herdkeeper_e2e.release.sbom import document
 from herdkeeper_e2e.release.scan import Asked, Contents, Finding, Osv, ScanError, asked, contents, findings, judged, read_documents, report
-from herdkeeper_e2e.release.source import REPOSITORY
+from herdkeeper_e2e.release.source import REPOSITORY, own_architecture
 
 NETTY = Asked("Maven", "io.netty:netty-codec", "4.1.107.Final")
 GLIBC = Asked("Debian:12", "glibc", "2.36-9+deb12u13")
@@ -144,7 +144,7 @@ def test_only_the_first_column_of_a_table_judges():
 
 
 def test_a_missing_list_is_named(tmp_path):
-    with pytest.raises(ScanError, match=r"operator-0\.2\.0\.cdx\.json"):
+    with pytest.raises(ScanError, match=rf"operator-0\.2\.0-{own_architecture()}\.cdx\.json"):
         read_documents(tmp_path, "0.2.0")
 
 

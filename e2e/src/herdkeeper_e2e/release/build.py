@@ -1,8 +1,8 @@
 """Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
 
 chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, all examples, two wheels, release notes, and
-SHA256SUMS over all of it. Where a container engine answers, images are built from the checkout and archived, each with a list of what it
-holds; their bytes differ from build to build.
+SHA256SUMS over all of it. Where a container engine answers, images are built from the checkout and archived, for each platform, each with a
+list of what it holds; their bytes differ from build to build.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import typer
 from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.control_plane import helm
 from herdkeeper_e2e.release.sbom import write_sboms
-from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, ReleaseError, commit, commit_epoch, output, uncommitted
+from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, Build, ReleaseError, builds, commit, commit_epoch, output, uncommitted
 
 NAMESPACE = "herdkeeper-system"
 CHECKSUMS = "SHA256SUMS"
@@ -35,6 +35,8 @@ CHART = "charts/herdkeeper"
 SQL_PROJECT = "sql"
 """The folder of what applications install."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?")
+_INDEXES = ("manifest.json", "repositories", "index.json")
+"""The files of an archive that name its image."""
 _OLDEST_KUBERNETES = "v1.30.0"
 """As the chart's kubeVersion."""
 
@@ -134,13 +136,26 @@ def _write_wheel(project: Path, dist: Path, epoch: int) -> None:
     output(*command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
 
 
-def write_images(repository: Path, version: str, source: str, dist: Path) -> None:
+def write_images(repository: Path, build: Build, source: str, dist: Path) -> None:
     """An archive of each image, as `docker load` reads it. Their labels name the commit and, unless it is empty, `source`."""
     origin = {"HERDKEEPER_REVISION": commit(repository), "HERDKEEPER_SOURCE": source}
-    environment = {**os.environ, **origin, "HERDKEEPER_IMAGE_TAG": version}
+    environment = {**os.environ, **origin, "HERDKEEPER_IMAGE_TAG": build.version, "HERDKEEPER_PLATFORM": build.platform}
     subprocess.run([str(repository / "e2e/images/build.sh"), *IMAGES], env=environment, check=True)
     for name in IMAGES:
-        subprocess.run(["docker", "save", "-o", str(dist / f"{name}-{version}.tar"), f"herdkeeper/{name}:{version}"], check=True)
+        with tempfile.NamedTemporaryFile(dir=dist) as saved:
+            subprocess.run(["docker", "save", "-o", saved.name, f"herdkeeper/{name}:{build.tag}"], check=True)
+            rename(Path(saved.name), dist / build.file(name, ".tar"), build)
+
+
+def rename(saved: Path, to: Path, build: Build) -> None:
+    """An archive of `docker save` with the tag that users know, whatever the platform: its images are loaded under their version."""
+    with tarfile.open(saved) as source, tarfile.open(to, "w", format=tarfile.PAX_FORMAT) as archive:
+        for member in source:
+            content = source.extractfile(member) if member.isreg() else None
+            if content is not None and member.name in _INDEXES:
+                named = content.read().replace(build.tag.encode(), build.version.encode())
+                member.size, content = len(named), io.BytesIO(named)
+            archive.addfile(member, content)
 
 
 def checksums(files: Iterable[Path]) -> str:
@@ -171,11 +186,13 @@ def main(
     version: Annotated[str, typer.Argument(help="The version, e.g. 0.2.0.")],
     registry: Annotated[str, typer.Option(help="What stands before `herdkeeper/NAME` in the chart's images.")] = "",
     source: Annotated[str, typer.Option(help="The address of the repository, for the images' labels.")] = "",
+    platforms: Annotated[str, typer.Option(help="Of the images: linux/amd64, linux/arm64 or both; by default this machine's.")] = "",
 ) -> None:
     """Make the files of a release in dist/."""
     dist = REPOSITORY / "dist"
     try:
         release = Release(version, registry, commit_epoch(REPOSITORY))
+        built = builds(version, platforms)
         if version.partition("-")[0] != VERSION:
             raise ReleaseError(f"VERSION is {version}, and this checkout is {VERSION}: docs/releases.md tells how to begin another version")
         if changed := uncommitted(REPOSITORY):
@@ -188,8 +205,9 @@ def main(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(code=1) from error
     if engine_answers():
-        write_images(REPOSITORY, version, source, dist)
-        write_sboms(version, dist, release.epoch)
+        for build in built:
+            write_images(REPOSITORY, build, source, dist)
+            write_sboms(build, dist, release.epoch)
     else:
         typer.echo("no container engine answers: dist/ has no images, and no lists of what they hold", err=True)
     (dist / CHECKSUMS).write_text(checksums(dist.iterdir()))

@@ -20,7 +20,7 @@ from packageurl import PackageURL
 
 from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.release.packages import Found, Origin, Package, maven_jars, packages, tells_of_packages
-from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, commit_epoch, output
+from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, Build, commit_epoch, output, own_architecture
 
 DISTRIBUTION = "debian-12"
 """Of the base of all images (e2e/images/base.sh): advisories are told by it."""
@@ -85,19 +85,19 @@ def files_of(image: str) -> Iterator[tuple[str, bytes]]:
         output("docker", "rm", "--force", container)
 
 
-def write_sboms(version: str, dist: Path, epoch: int) -> None:
-    """A document of each image, whose tag is the version, as `NAME-VERSION.cdx.json`."""
+def write_sboms(build: Build, dist: Path, epoch: int) -> None:
+    """A document of each image, as `NAME-VERSION-ARCHITECTURE.cdx.json`."""
     dist.mkdir(parents=True, exist_ok=True)
     known = maven_jars("".join(file.read_text() for file in sorted((REPOSITORY / "images").glob("*/jars.sha256"))))
     for name in IMAGES:
         image = f"herdkeeper/{name}"
-        found = packages(files_of(f"{image}:{version}"), known)
-        (dist / f"{name}-{version}.cdx.json").write_text(document(image, version, found, epoch))
+        found = packages(files_of(f"{image}:{build.tag}"), known)
+        (dist / build.file(name, ".cdx.json")).write_text(document(image, build.version, found, epoch))
 
 
 def main(version: Annotated[str, typer.Argument(help="The version, whose images are built.")] = VERSION) -> None:
     """Write in dist/ what each image holds."""
-    write_sboms(version, REPOSITORY / "dist", commit_epoch(REPOSITORY))
+    write_sboms(Build(version, own_architecture()), REPOSITORY / "dist", commit_epoch(REPOSITORY))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import typer
 from packageurl import PackageURL
 
 from herdkeeper.api.default_images import VERSION
-from herdkeeper_e2e.release.source import IMAGES, REPOSITORY
+from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, Build, own_architecture
 
 DATABASE = "https://api.osv.dev"
 """OSV: advisories of PyPI, Maven and Debian, and of many others. Source: https://google.github.io/osv.dev/api/."""
@@ -212,8 +212,8 @@ def report(found: Sequence[Finding], held: Contents, known: frozenset[str]) -> t
 
 
 def read_documents(dist: Path, version: str) -> dict[str, str]:
-    """The lists of a version, by image. ScanError when one is missing."""
-    files = {name: dist / f"{name}-{version}.cdx.json" for name in IMAGES}
+    """The lists of a version for this machine's platform, by image. ScanError when one is missing."""
+    files = {name: dist / Build(version, own_architecture()).file(name, ".cdx.json") for name in IMAGES}
     missing = [str(file) for file in files.values() if not file.exists()]
     if missing:
         raise ScanError(f"not there: {', '.join(missing)}; make sbom VERSION={version} makes them of images that are built")

@@ -1,18 +1,58 @@
-"""What a release is made from: a commit of the repository, its time, and the images that belong together."""
+"""What a release is made from: a commit of the repository, its time, and the images that belong together, for one platform or more."""
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 IMAGES = ("operator", "zookeeper", "bookkeeper", "herddb", "spark")
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class ReleaseError(ValueError):
     """What was asked for can't be released; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """The images of a version (`0.2.0`) for a platform, by its architecture (`arm64`)."""
+
+    version: str
+    architecture: str
+
+    @property
+    def platform(self) -> str:
+        """As images name it: `linux/arm64`."""
+        return f"linux/{self.architecture}"
+
+    @property
+    def tag(self) -> str:
+        """Of its images in this machine's engine (e2e/images/platform.sh)."""
+        return self.version if self.architecture == own_architecture() else f"{self.version}-{self.architecture}"
+
+    def file(self, name: str, suffix: str) -> str:
+        """A file of a release that is of an image: `operator-0.2.0-arm64.tar`."""
+        return f"{name}-{self.version}-{self.architecture}{suffix}"
+
+
+def own_architecture() -> str:
+    """Of this machine, as images name it."""
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine, machine)
+
+
+def builds(version: str, platforms: str) -> tuple[Build, ...]:
+    """Those of a release: of `linux/amd64 linux/arm64`, or when nothing is named, of this machine. ReleaseError for any other platform."""
+    named = tuple(dict.fromkeys(platforms.split())) or (f"linux/{own_architecture()}",)
+    known = {f"linux/{architecture}": architecture for architecture in _ARCHITECTURES.values()}
+    if not known.keys() >= set(named):
+        raise ReleaseError(f"PLATFORMS is {' '.join(named)!r}: set linux/amd64, linux/arm64 or both")
+    return tuple(Build(version, known[name]) for name in named)
 
 
 def commit(repository: Path) -> str:
