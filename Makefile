@@ -171,8 +171,8 @@ docs: ## the site of docs/ in site, strict: pages, links and anchors are checked
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
 
-release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team; SOURCE, the repository's address, is a label of the images)
-	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)' --source '$(SOURCE)'
+release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team; PLATFORMS="linux/amd64 linux/arm64" instead of this machine's; SOURCE, the repository's address, is a label of the images)
+	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)' --source '$(SOURCE)' --platforms '$(PLATFORMS)'
 
 sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION, by default the checkout's; its images must be built)
 	@$(run) python -m herdkeeper_e2e.release.sbom $(VERSION)
@@ -180,7 +180,7 @@ sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release h
 scan: sbom ## the known vulnerabilities of what those images hold, as osv.dev tells them; fails for those that docs/security.md has not judged
 	@$(run) python -m herdkeeper_e2e.release.scan $(VERSION)
 
-push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
+push: ## images, for the platforms of dist/, and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
 	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'
 
 publish: ## the files in dist/ as a release on GitHub, under the tag that is there (VERSION=0.2.0)
