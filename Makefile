@@ -128,7 +128,7 @@ e2e-cert-manager: ## a running cert-manager makes the authorities of a stack on 
 e2e-registry: ## a release is pushed to a registry on this machine, and installed from it alone into a cluster of its own, whose nodes are pulled too
 	@$(run) pytest e2e/tests/registry -x -s
 
-e2e-images: ## servers and a job run from the operator's pod templates as a user that no image knows, in containers of this machine's engine
+e2e-images: ## servers and a job run from the operator's pod templates as a user that no image knows, in containers of this machine's engine (HERDKEEPER_PLATFORM=linux/arm64 takes that platform's, by qemu: slowly)
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
 	@$(run) pytest e2e/tests/images -x -s
 

@@ -52,8 +52,18 @@ for path in '/usr/share/man/*' '/usr/share/doc/*' '/usr/share/info/*' '/usr/shar
 done
 # as in Debian's own image: an installation leaves no archives behind in a layer
 clean='DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };'
+# `docker import` takes every file system for one of the engine's own architecture (20.10), `docker load` believes what it is told
+layer=$(mktemp "$cache/base.XXXXXX")
+trap 'rm -rf "$layer" "$layer.image"' EXIT
+load() {
+  local digest
+  digest=$(sha256sum < "$layer" | cut -d' ' -f1)
+  mkdir "$layer.image" && mv "$layer" "$layer.image/layer.tar"
+  printf '{"architecture":"%s","os":"linux","config":{},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "$architecture" "$digest" > "$layer.image/config.json"
+  printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$pinned" > "$layer.image/manifest.json"
+  tar -C "$layer.image" -c manifest.json config.json layer.tar | docker load -q >/dev/null
+}
 mmdebstrap --quiet --architectures="$architecture" --variant=minbase --include=ca-certificates "${excludes[@]}" \
   --customize-hook="echo '$clean' > \"\$1/etc/apt/apt.conf.d/docker-clean\"" --dpkgopt='path-include=/usr/share/doc/*/copyright' \
-  bookworm - "${sources[@]}" 2>"$cache/base.log" |
-  docker import "${foreign[@]}" - "$pinned" >/dev/null || fail "mmdebstrap could not make the base of all images; see $cache/base.log"
+  bookworm - "${sources[@]}" >"$layer" 2>"$cache/base.log" && load || fail "mmdebstrap could not make the base of all images; see $cache/base.log"
 finish

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from herdkeeper.shared.quantity import bytes_of
+from herdkeeper_e2e.built_images import EMULATED, in_engine
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 Json = dict[str, Any]
 
 USER = GROUP = 1_000_680_000
 """As of a namespace of OpenShift."""
-START = Limit(240, 1)
+START = Limit(3600 if EMULATED else 240, 1)
 ENDED = "exited"
 
 
@@ -53,7 +54,7 @@ class AssignedPods:
             *("--memory", str(bytes_of(container["resources"]["limits"]["memory"]))),
             *(f"--env={key}={value}" for key, value in self._environment(name, container).items()),
             *self._mounts(name, spec["volumes"], container["volumeMounts"]),
-            container["image"],
+            in_engine(container["image"]),
             *(argument.replace("$(POD_NAME)", name) for argument in container.get("args", ())),
         ]
         started = _docker(*command)
