@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from herdkeeper.shared.quantity import bytes_of
-from herdkeeper_e2e.built_images import EMULATED, in_engine
+from herdkeeper_e2e.platform_images import EMULATED, in_engine
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 Json = dict[str, Any]

@@ -1,12 +1,18 @@
-"""Whose certificate the programs of a tools pod present, and which Secrets are mounted for it."""
+"""Whose certificate the programs of a tools pod present, which Secrets are mounted for it, and what its programs import."""
 
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
+from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.kubectl import Kubectl, Object
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.tools_pod import SOURCES, Database, ToolsPod
 
+ON_THIS_MACHINE = {"azurite"}
 ROOTS = {"herdRoot": "/e2e/db/herd", "credentialsSecret": "db-credentials", "tablespaceName": "flights"}
 
 
@@ -61,3 +67,16 @@ def test_another_user_and_the_operators_certificate_go_together():
     tools, _ = pod_on(2281)
     command = tools.as_user("app", "secret").as_operator().program("query")
     assert command[:4] == ("env", "HERDDB_USERNAME=app", "HERDDB_PASSWORD=secret", "IDENTITY_FOLDER=/operator-identity")
+
+
+def test_no_program_of_a_pod_looks_for_the_repository():
+    """A pod has the folder /work/herdkeeper_e2e alone."""
+    texts = [file.read_text() for folder in ("src", "tests") for file in (REPOSITORY / "e2e" / folder).rglob("*.py")]
+    called = {name for text in texts for name in re.findall(r'\.(?:run|program|follow)\(\s*"([a-z_.]+)"', text)}
+    programs = sorted(name for name in called - ON_THIS_MACHINE if (SOURCES / f"{name.replace('.', '/')}.py").is_file())
+    assert {"compare", "loader", "checker.workload"} <= {*programs}
+    imports = "import sys; [__import__(f'herdkeeper_e2e.{name}') for name in sys.argv[1:]]"
+    loads = f"{imports}; print(*(vars(module).get('__file__') for module in sys.modules.values()))"
+    loaded = subprocess.run([sys.executable, "-c", loads, *programs], capture_output=True, text=True, check=True).stdout.split()
+    own = [Path(file) for file in loaded if file.startswith(str(SOURCES))]
+    assert [file.name for file in own if re.search(r"parents\[[3-9]\]", file.read_text())] == []
