@@ -141,8 +141,9 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Li
         // One would open the session again that the server closes, and all would go on for as long as all tests run.
         for (Thread thread : repeating) {
             Await.until(thread.getName() + " has ended", LIMIT, () -> {
-                thread.interrupt(); // HerdDB takes some for failures of ZooKeeper
-                thread.join(100);
+                // HerdDB takes some for failures of ZooKeeper. The next one must meet the pause that follows, not the next look.
+                thread.interrupt();
+                thread.join(RELEASE_PERIOD.toMillis() / 10);
                 return !thread.isAlive();
             });
         }
