@@ -430,17 +430,23 @@ def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(
     assert stage.condition(KIND, "bk") == ("False", "Recovering")
 
 
-def test_a_size_that_no_volume_got_is_taken_back_to_more_than_the_volumes_have(
-    dynamic: DynamicClient, charted: DynamicClient, namespace: str
-) -> None:
-    stage = Stage(dynamic, namespace, operator=charted)
-    stage.add_storage_class(namespace, expandable=True)
-    ledgers = {"size": "20Gi", "storageClassName": namespace}
+def bound_claims(stage: Stage, *, expandable: bool) -> list[str]:
+    """The bookies' claims for ledgers, each with a volume of 20Gi."""
+    stage.add_storage_class(stage.namespace, expandable)
+    ledgers = {"size": "20Gi", "storageClassName": stage.namespace}
     stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES, "ledgers": ledgers})
     serving(stage)
     names = [named(stage).ledgers_claim(number) for number in range(BOOKIES)]
     for name in names:
         stage.set_status(CLAIM, name, {"phase": "Bound", "capacity": {"storage": "20Gi"}})
+    return names
+
+
+def test_a_size_that_no_volume_got_is_taken_back_to_more_than_the_volumes_have(
+    dynamic: DynamicClient, charted: DynamicClient, namespace: str
+) -> None:
+    stage = Stage(dynamic, namespace, operator=charted)
+    names = bound_claims(stage, expandable=True)
     asked = {}
     for size in ("1024Ti", "20Gi", "21Gi"):
         stage.patch(KIND, "bk", {"spec": {"ledgers": {"size": size}}})
@@ -461,13 +467,7 @@ def test_a_larger_size_grows_the_volumes_where_their_class_can(
     dynamic: DynamicClient, charted: DynamicClient, namespace: str, expandable: bool
 ) -> None:
     stage = Stage(dynamic, namespace, operator=charted)
-    stage.add_storage_class(namespace, expandable)
-    ledgers = {"size": "20Gi", "storageClassName": namespace}
-    stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES, "ledgers": ledgers})
-    serving(stage)
-    names = [named(stage).ledgers_claim(number) for number in range(BOOKIES)]
-    for name in names:
-        stage.set_status(CLAIM, name, {"phase": "Bound", "capacity": {"storage": "20Gi"}})
+    names = bound_claims(stage, expandable=expandable)
     stage.patch(KIND, "bk", {"spec": {"ledgers": {"size": "40Gi"}}})
     stage.settle(KIND, "bk")
     asked = {stage.found(CLAIM, name)["spec"]["resources"]["requests"]["storage"] for name in names}

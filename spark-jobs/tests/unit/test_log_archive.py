@@ -22,6 +22,7 @@ from played_log import TABLESPACE, PlayedLog
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress
 from herdkeeper_jobs.archive import cli, copying
+from herdkeeper_jobs.archive import parts as parts_of_archive
 from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
@@ -107,6 +108,19 @@ def test_a_log_is_archived_up_to_what_is_confirmed_and_the_next_run_goes_on_from
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
     chain = segments(archive.folder, IDENTITY)
     assert [segment.follows for segment in chain] == [None, *(segment.last for segment in chain[:-1])]
+
+
+def test_an_idle_log_has_its_newest_segment_read_once(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(segment: archived_segment.SegmentManifest, folder: StoredPath) -> Any:
+        read.append(segment.path)
+        return read_segment(segment, folder)
+
+    monkeypatch.setattr(parts_of_archive, "read_segment", counted)
+    archive.write(3, 5, closed=True)
+    assert [archive.copy().segments > 0 for _ in range(3)] == [True, False, False]
+    assert len(read) == 1
 
 
 def test_archived_bytes_are_those_of_the_ledger_with_the_stamp_of_the_leader(archive: Archive) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -209,9 +210,19 @@ def why_of_another_log(whole: WholeLog, segment: SegmentManifest, at: Lsn, setti
         ours = [payload for batch in read for payload in batch.column("payload").to_pylist()]
     except (LogTruncatedError, EntryUnreadableError):
         return None
-    if ours == entry_at(read_segment(segment, whole.folder), at).column("payload").to_pylist():
+    if ours == _payloads_at(segment, whole.folder, at):
         return None
     return f"the archive has the entry {at}, and the log has {'another' if ours else 'no such'} entry there: {_PUT_BACK}"
+
+
+@lru_cache(maxsize=1)
+def _payloads_at(segment: SegmentManifest, folder: StoredPath, at: Lsn) -> list[bytes]:
+    """The payload of an entry of a segment, or none. Raises as `read_segment`.
+
+    An archiver asks at each look, and while its log is idle for the same one. A segment has up to 32 MiB.
+    """
+    found: list[bytes] = entry_at(read_segment(segment, folder), at).column("payload").to_pylist()
+    return found
 
 
 def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPiece]:
