@@ -113,8 +113,9 @@ def test_the_java_example_names_what_its_build_leaves_and_fits_into_a_config_map
     assert "COPY lib/ /opt/herddb/lib/" in (EXAMPLES.parent / "images/herddb/Dockerfile").read_text()
 
 
-def test_an_application_reads_the_authorities_where_the_connection_secret_is_mounted() -> None:
-    variables, mounted = container(EXAMPLES / "client.yaml")
+@pytest.mark.parametrize("name", ["client.yaml", "load-csv.yaml"])
+def test_an_application_reads_the_authorities_where_the_connection_secret_is_mounted(name: str) -> None:
+    variables, mounted = container(EXAMPLES / name)
     folder, _, file = variables["HERDDB_CA_FILE"].rpartition("/")
     assert mounted[folder]["secretName"] == TablespaceNames(ObjectKey("default", "flights")).connection_secret
     assert mounted[folder]["items"] == [{"key": names.AUTHORITIES_KEY, "path": file}]
@@ -131,6 +132,14 @@ def test_the_python_example_runs_a_program_that_lies_beside_it_in_an_image_of_th
     assert (made in (EXAMPLES / "client.yaml").read_text(), (EXAMPLES / program).is_file()) == (True, True)
     image = only["image"].removeprefix("herdkeeper/").partition(":")[0]
     assert "PYTHONPATH=/opt/app" in (EXAMPLES.parent / "images" / image / "Dockerfile").read_text()
+
+
+def test_the_loader_is_given_each_program_that_its_command_needs() -> None:
+    text = (EXAMPLES / "load-csv.yaml").read_text()
+    given = set(re.findall(r"--from-file=(\S+)", text))
+    (program,) = re.findall(r"python3 /program/(\S+)", text)
+    imported = {f"{name}.py" for name in re.findall(r"^from (\w+) import", (EXAMPLES / program).read_text(), re.MULTILINE)}
+    assert {program} | {name for name in imported if (EXAMPLES / name).is_file()} == given
 
 
 def test_a_reader_of_changes_asks_a_name_in_the_members_certificates_and_shows_one_of_readers() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,54 @@ def test_an_example_prints_what_it_should(database: Database, program: str, prin
         environment = {**os.environ, **secret, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{_EXAMPLES}"}
         run = subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.splitlines()) == (0, printed), run.stderr
+
+
+def test_csv_is_loaded_with_the_types_of_the_tables_columns_and_again_without_a_second_copy(database: Database) -> None:
+    lines = [
+        "Id,name,area,capital,since,flag,value",
+        r"1,Vienna,414.8,t,1221-10-18 00:00:00+00,\x0aff,7",
+        r'2,"Graz, ""the second""",127.5,f,2026-01-02 08:30:00,\N,-7',
+        r"3,,\N,\N,\N,\N,\N",
+    ]
+    with database.tablespace("loaded") as tablespace, database.connect(tablespace) as connection:
+        secret = {"HERDDB_host": database.address.host, "HERDDB_port": str(database.address.port), **login(tablespace)}
+        environment = {**os.environ, **secret, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{_EXAMPLES}"}
+
+        def loaded(text: str) -> tuple[int, str]:
+            command = [sys.executable, "-W", "error", str(_EXAMPLES / "load_csv.py"), "cities"]
+            run = subprocess.run(command, env=environment, input=text, capture_output=True, text=True, check=False)
+            return run.returncode, run.stdout + run.stderr
+
+        connection.execute(
+            "CREATE TABLE cities (id int PRIMARY KEY, name string not null, area double, capital boolean, since timestamp, flag blob, `value` long)"
+        )
+        for _ in range(2):
+            assert loaded("\r\n".join(lines)) == (0, "3 rows were read; cities has 3\n")
+        assert connection.query("SELECT * FROM cities ORDER BY id") == [
+            {
+                "id": 1,
+                "name": "Vienna",
+                "area": 414.8,
+                "capital": True,
+                "since": datetime(1221, 10, 18, tzinfo=UTC),
+                "flag": b"\n\xff",
+                "value": 7,
+            },
+            {
+                "id": 2,
+                "name": 'Graz, "the second"',
+                "area": 127.5,
+                "capital": False,
+                "since": datetime(2026, 1, 2, 8, 30, tzinfo=UTC),
+                "flag": None,
+                "value": -7,
+            },
+            {"id": 3, "name": "", "area": None, "capital": None, "since": None, "flag": None, "value": None},
+        ]
+        status, said = loaded("id,name\n4,Linz\nfive,Wels\n")
+        assert (status, said.startswith("row 3, ['five', 'Wels']: ")) == (1, True)
+        status, said = loaded("id,town\n4,Linz\n")
+        assert (status, said.startswith("the first line has the columns ['id', 'town'], and the table cities has ")) == (1, True)
 
 
 @pytest.mark.parametrize(
