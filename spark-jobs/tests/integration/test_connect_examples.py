@@ -62,7 +62,8 @@ def test_csv_is_loaded_with_the_types_of_the_tables_columns_and_again_without_a_
             return run.returncode, run.stdout + run.stderr
 
         connection.execute(
-            "CREATE TABLE cities (id int PRIMARY KEY, name string not null, area double, capital boolean, since timestamp, flag blob, `value` long)"
+            "CREATE TABLE cities (id int PRIMARY KEY, name string not null, area double, capital boolean, since timestamp, flag blob, "
+            "`value` long)"
         )
         for _ in range(2):
             assert loaded("\r\n".join(lines)) == (0, "3 rows were read; cities has 3\n")

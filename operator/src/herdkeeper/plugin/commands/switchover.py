@@ -65,6 +65,6 @@ COMMAND = Command(
         Argument("node", "a SQL node with a settled replica that has caught up, e.g. db-herddb-1", kind=SQL_NODE),
         *waiting("120"),
     ),
-    description="Writes pause for a fraction of a second. Open transactions are aborted.",
+    description="Writes pause for about a second. Open transactions are aborted.",
     writes=True,
 )
