@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from herdkeeper.api import KINDS
+from herdkeeper.schema.crd import Schema, resource_schema
 from herdkeeper_e2e.control_plane import REPOSITORY
 
 Json = dict[str, Any]
@@ -62,6 +64,25 @@ def read_today(version: str, document: Json) -> Json:
     for path in REMOVED.get(version, {}).get(kind, ()):
         found = _without(found, path.split("."))
     return found
+
+
+def with_names(document: Json, name: str) -> tuple[Json, set[str]]:
+    """A stored resource in whose spec each name of an object is this one, and where those are, by the rules of today's definition."""
+    (schema,) = (resource_schema(kind)["properties"]["spec"] for kind in KINDS if kind.KIND == document["kind"])
+    places: set[str] = set()
+    return {**document, "spec": _renamed(document["spec"], schema, "spec", name, places)}, places
+
+
+def _renamed(value: Any, schema: Schema, path: str, name: str, places: set[str]) -> Any:
+    if isinstance(value, dict):
+        fields = schema.get("properties", {})
+        return {key: _renamed(part, fields.get(key, {}), f"{path}.{key}", name, places) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_renamed(part, schema["items"], f"{path}[{index}]", name, places) for index, part in enumerate(value)]
+    if any("no name of an object" in rule["message"] for rule in schema.get("x-kubernetes-validations", ())):
+        places.add(path)
+        return name
+    return value
 
 
 def paths(value: Any) -> set[str]:

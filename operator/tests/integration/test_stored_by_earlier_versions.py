@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from herdkeeper_e2e.control_plane import REPOSITORY, apply_crds, make_namespace, running
-from herdkeeper_e2e.stored_resources import read_today, stored_resources
+from herdkeeper_e2e.stored_resources import read_today, stored_resources, with_names
 
 CRDS = REPOSITORY / "crds"
 CANARY = "ofNoVersion"
@@ -31,8 +31,9 @@ def without_schema(folder: Path) -> Path:
 
 
 def in_namespaces() -> list[tuple[str, str, Json]]:
-    """All, each with a namespace of its version."""
-    return [(version, f"of-{version.replace('.', '-')}", document) for version, document in stored_resources()]
+    """All, each with a namespace of its version, and once more with names that no object can have: 0.1.0 let them in."""
+    found = [(version, f"of-{version.replace('.', '-')}", document) for version, document in stored_resources()]
+    return found + [(version, f"misnamed-{namespace}", with_names(document, "../../x/secrets/s")[0]) for version, namespace, document in found]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
+from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
@@ -83,6 +84,16 @@ def test_runs_are_seen_oldest_first_without_those_of_an_earlier_schedule_of_the_
 )
 def test_one_run_that_can_not_be_read_makes_all_of_them_unknown(broken, told):
     assert runs(checkpoint("a"), checkpoint("b", **broken)) == Unknown(told)
+
+
+def test_a_finished_run_whose_claim_has_a_name_that_no_object_can_have_stops_no_schedule():
+    """An earlier version's schema let the name in."""
+    old = checkpoint("b", status={"phase": "Failed", "completedAt": "2026-05-10T04:00:00Z"})
+    old["spec"]["destination"] = {"persistentVolumeClaim": {"claimName": "Of_Checkpoints"}}
+    schedule = with_metadata(SCHEDULE, creation_timestamp="2026-05-01T00:00:00Z")
+    series = observe_schedule(schedule, ClusterReader(Cluster(checkpoint("a"), old), None, None))
+    assert [(run.name, run.phase) for run in series.runs] == [("a", "Pending"), ("b", "Failed")]
+    assert plan_schedule(series).wait is None
 
 
 ARCHIVED = {

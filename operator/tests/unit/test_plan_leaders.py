@@ -10,6 +10,7 @@ from situations import bookkeeper_serving, claim, live, objects, pods, quickstar
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 from test_replica_verdicts import checkpoint
 
+from herdkeeper.clients.kubernetes import parsed
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
@@ -57,6 +58,15 @@ def test_settled_leaders_get_nothing():
 def test_a_lost_leader_is_replaced_by_compare_and_set_before_anything_else():
     plan = plan_both(replace(LOST, root_parent=False, objects=objects(pods(PODS))))
     assert plan.actions == (MOVED, WakeNodes("db", (PODS[1],)))
+
+
+@pytest.mark.parametrize("misnamed", ["cluster", "bookkeeper"])
+def test_a_lost_leader_is_replaced_though_a_resource_was_stored_with_a_name_that_no_object_can_have(misnamed):
+    resource = getattr(LOST, misnamed)
+    document = resource.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["spec"]["pods"]["imagePullSecrets"] = [{"name": "Of_The_Registry"}]
+    seen = replace(LOST, **{misnamed: parsed(type(resource), document)})
+    assert plan_leadership(seen).actions[:2] == (MOVED, WakeNodes("db", (PODS[1],)))
 
 
 def test_what_could_not_be_read_moves_no_leader():

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
+from situations import with_status
+from test_examples import refusals
 
-from herdkeeper.api import KINDS
+from herdkeeper.api import KINDS, Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import Resource
 from herdkeeper.clients.kubernetes import parsed
+from herdkeeper.planning.status import refused_status
 from herdkeeper_e2e.control_plane import REPOSITORY
-from herdkeeper_e2e.stored_resources import REMOVED, paths, paths_of_schema, read_today, stored_resources
+from herdkeeper_e2e.stored_resources import REMOVED, paths, paths_of_schema, read_today, stored_resources, with_names
 
 KIND_OF = {kind.KIND: kind for kind in KINDS}
 STORED = stored_resources()
@@ -57,3 +62,43 @@ def had(kind, version=None):
 
 NEVER_STORED = {kind.KIND: () for kind in KINDS} | {"ScheduledCheckpoint": ("spec.template.target",)}
 """Fields that are refused in each resource of the kind."""
+
+
+ELSEWHERE = "../../victim/secrets/s"
+NOBODYS = f"{ELSEWHERE!r}: no object can have this name; use small letters, digits, - and ., with a letter or digit at each end"
+
+
+def read_with_names(version: str, document: dict[str, Any]) -> tuple[Any, set[str]]:
+    """A stored resource whose names of objects are of another namespace, as the operator reads it, and where those are."""
+    misnamed, places = with_names(read_today(version, document), ELSEWHERE)
+    return parsed(KIND_OF[document["kind"]], misnamed), places
+
+
+@EVERY
+def test_a_stored_name_that_no_object_can_have_is_refused_and_the_resource_read(version, document):
+    """Each field by whose rule the API server refuses one today: 0.1.0 had no such rule."""
+    found, places = read_with_names(version, document)
+    assert isinstance(found, Resource)
+    assert places
+    refused = refusals(found.model_copy(update={"status": None}), [])
+    assert {each.sentence for each in refused if each.value == repr(ELSEWHERE)} == {f"{place} is {NOBODYS}" for place in places}
+    assert min(places) in refused_status(found, refused, "2026-01-01T00:00:00Z")["message"]
+
+
+@pytest.mark.parametrize("kind", [Checkpoint, ReplicationAudit], ids=lambda kind: kind.KIND)
+@pytest.mark.parametrize(
+    ("status", "refused"),
+    [
+        ({"phase": "Pending"}, True),
+        ({"phase": "Running", "job": "a-job"}, False),
+        ({"phase": "Paused", "job": "a-job"}, False),
+        ({"phase": "Succeeded", "job": "a-job"}, False),
+        ({"phase": "Failed"}, False),
+    ],
+    ids=lambda value: value.get("phase") if isinstance(value, dict) else None,
+)
+def test_a_run_that_began_before_is_followed_to_its_end_whatever_its_names(kind, status, refused):
+    """Its schedule waits for the end."""
+    version, document = next((version, each) for version, each in STORED if each["kind"] == kind.KIND)
+    found, _ = read_with_names(version, document)
+    assert bool(refusals(with_status(found, **status), [])) is refused

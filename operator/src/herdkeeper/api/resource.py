@@ -51,16 +51,21 @@ Quantity = Annotated[
 ]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
 
+OBJECT_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+"""Kubernetes' rule for the names of objects. A name by it can't lead to another namespace."""
+OBJECT_NAME_FIX = "use small letters, digits, - and ., with a letter or digit at each end"
+
 ObjectName = Annotated[
     str,
     Field(
         min_length=1,
         max_length=253,
-        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        json_schema_extra=refusal("%s is no name of an object: use small letters, digits, - and ., with a letter or digit at each end"),
+        json_schema_extra={"pattern": OBJECT_NAME, **refusal(f"%s is no name of an object: {OBJECT_NAME_FIX}")},
     ),
 ]
-"""The name of an object that a resource refers to, by Kubernetes' rule: it can't lead to another namespace."""
+"""The name of an object that a resource refers to. The API server stores none that is not by OBJECT_NAME, but earlier versions' schemas did:
+the model reads such a resource, so that it is refused (`planning.refusal.name_refusals`) and not given up.
+"""
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """A time that the operator writes (RFC 3339)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
-from herdkeeper.planning.refusal import Refusal, config_refusals, peer_refusals
+from herdkeeper.planning.refusal import Refusal, config_refusals, name_refusals, peer_refusals
 from herdkeeper.shared import owned_config
 
 
@@ -13,6 +13,7 @@ def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None
     """Returns what is invalid in a HerdDBCluster, given the BookKeeperCluster that it refers to (or None)."""
     return (
         *_ensemble_beyond_bookies(cluster, bookkeeper),
+        *name_refusals(cluster.spec),
         *peer_refusals(cluster.spec.clients, "spec.clients"),
         *peer_refusals(cluster.spec.scrapers, "spec.scrapers"),
         *config_refusals(cluster.spec.config, owned_config.HERDDB),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.jobs.audit.state import described, window_of
-from herdkeeper.planning.refusal import Refusal, timetable_refusals, unknown_time_zone
+from herdkeeper.planning.refusal import Refusal, name_refusals, timetable_refusals, unknown_time_zone
 from herdkeeper.shared.time import UnknownTimeZoneError
 
 SHORTEST_WINDOW = datetime.timedelta(minutes=30)
@@ -17,26 +17,35 @@ SHORTEST_WINDOW = datetime.timedelta(minutes=30)
 
 def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
     """Returns what is invalid in a Checkpoint, given the Tablespace that it refers to (or None)."""
-    if tablespace is None or checkpoint.spec.verify != "Follower" or tablespace.spec.replicas > 1:
-        return ()
-    problem = f"the Tablespace {tablespace.metadata.name} has one replica, so there is no follower to compare with"
-    fix = "create a Checkpoint with verify: Reread, or raise the Tablespace's replicas to 2"
-    return (Refusal("spec.verify", "Follower", problem, fix),)
+    return (*_names_to_use(checkpoint), *_no_follower(checkpoint, tablespace))
+
+
+def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Iterator[Refusal]:
+    if tablespace is not None and checkpoint.spec.verify == "Follower" and tablespace.spec.replicas == 1:
+        problem = f"the Tablespace {tablespace.metadata.name} has one replica, so there is no follower to compare with"
+        fix = "create a Checkpoint with verify: Reread, or raise the Tablespace's replicas to 2"
+        yield Refusal("spec.verify", "Follower", problem, fix)
 
 
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     """Returns what is invalid in a ReplicationAudit. Changed hours of a finished one don't matter: its result stays."""
-    return () if audit.is_over else tuple(_window_refusals(audit.spec.window, "spec.window"))
+    return () if audit.is_over else (*_names_to_use(audit), *_window_refusals(audit.spec.window, "spec.window"))
+
+
+def _names_to_use(run: Checkpoint | ReplicationAudit) -> Iterator[Refusal]:
+    """Refuses names of a run that has made no Job. Otherwise its end is told, for which its schedule may wait."""
+    if not run.is_over and (run.status is None or run.status.job is None):
+        yield from name_refusals(run.spec)
 
 
 def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:
     """Returns what is invalid in a schedule. What depends on other resources is refused for each run."""
-    times = tuple(timetable_refusals(schedule.spec, "spec"))
+    of_both = (*name_refusals(schedule.spec), *timetable_refusals(schedule.spec, "spec"))
     match schedule:
         case ScheduledCheckpoint():
-            return times if schedule.spec.drill is None else (*times, *timetable_refusals(schedule.spec.drill, "spec.drill"))
+            return of_both if schedule.spec.drill is None else (*of_both, *timetable_refusals(schedule.spec.drill, "spec.drill"))
         case ScheduledReplicationAudit():
-            return (*times, *_window_refusals(schedule.spec.template.window, "spec.template.window"))
+            return (*of_both, *_window_refusals(schedule.spec.template.window, "spec.template.window"))
 
 
 def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:

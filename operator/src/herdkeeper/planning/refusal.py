@@ -1,15 +1,26 @@
-"""What a resource says and must not say. Only what the CRD can't refuse: patterns and CEL rules are not repeated here."""
+"""What a resource says and must not say. Only what the CRD can't refuse, or did not: other patterns and CEL rules are not repeated here."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import get_args, get_type_hints
 
 from pydantic import ValidationError
 
 from herdkeeper.api.network import NetworkPeer
-from herdkeeper.api.resource import LABEL_NAME, LONGEST_DOMAIN, MAY_HOLD_A_SECRET, NAME_FIX
+from herdkeeper.api.resource import (
+    LABEL_NAME,
+    LONGEST_DOMAIN,
+    MAY_HOLD_A_SECRET,
+    NAME_FIX,
+    OBJECT_NAME,
+    OBJECT_NAME_FIX,
+    Model,
+    ObjectName,
+)
 from herdkeeper.api.schedule import FIVE_FIELDS, Times
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.owned_config import OwnedKeys
@@ -52,6 +63,27 @@ def _shown(path: tuple[int | str, ...], value: object) -> str:
     if path[-1] in MAY_HOLD_A_SECRET or path[:2] == ("spec", "config"):
         return "set"
     return "an object" if isinstance(value, Mapping) else repr(value)
+
+
+def name_refusals(part: object, path: str = "spec") -> Iterator[Refusal]:
+    """Refuses each name of an object in a spec, or a part of it, that no object can have: an earlier version's schema let it in."""
+    if isinstance(part, tuple):
+        for index, each in enumerate(part):
+            yield from name_refusals(each, f"{path}[{index}]")
+    elif isinstance(part, Model):
+        for name, field in type(part).model_fields.items():
+            value, there = getattr(part, name), f"{path}.{field.alias}"
+            if name not in _object_names(type(part)):
+                yield from name_refusals(value, there)
+            elif value is not None and not re.fullmatch(OBJECT_NAME, value):
+                yield Refusal(there, repr(value), "no object can have this name", OBJECT_NAME_FIX)
+
+
+@cache
+def _object_names(model: type[Model]) -> frozenset[str]:
+    """Returns the model's fields that are an ObjectName."""
+    types = get_type_hints(model, include_extras=True)
+    return frozenset(name for name in model.model_fields if ObjectName in (types[name], *get_args(types[name])))
 
 
 def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from herdkeeper.planning.refusal import Refusal, config_refusals, peer_refusals
+from herdkeeper.planning.refusal import Refusal, config_refusals, name_refusals, peer_refusals
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quorum import SAFE_SIZE
 from herdkeeper.zookeeper.state import Ensemble
@@ -15,6 +15,7 @@ def zookeeper_refusals(ensemble: Ensemble) -> tuple[Refusal, ...]:
     spec = ensemble.cluster.spec
     return (
         *_single_member(ensemble),
+        *name_refusals(spec),
         *peer_refusals(spec.clients, "spec.clients"),
         *config_refusals(spec.config, owned_config.ZOOKEEPER, owned_config.ZOOKEEPER_PREFIXES),
     )

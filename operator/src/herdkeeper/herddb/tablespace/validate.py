@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
-from herdkeeper.planning.refusal import Refusal, timetable_refusals
+from herdkeeper.planning.refusal import Refusal, name_refusals, timetable_refusals
 from herdkeeper.shared import names
 from herdkeeper.shared.known_nodes import known_nodes
 
@@ -29,6 +29,7 @@ def tablespace_refusals(
     holders = (*same, *(each.tablespace for each in unread))
     return (
         *_sql_name_refusals(tablespace),
+        *name_refusals(tablespace.spec),
         *_taken_sql_name(tablespace, holders),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
