@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from herdkeeper_jobs.errors import (
     LsnNotInLog,
     NotConfirmedYet,
 )
-from herdkeeper_jobs.manifests.manifest import Identity
+from herdkeeper_jobs.manifests.manifest import FOLDER, Identity
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -47,6 +48,13 @@ class LogSource:
 
     @property
     def identity(self) -> Identity:
+        """What identifies the log. Raises CheckpointRefused if ZooKeeper has there what would lead to other folders than the log's own."""
+        for what, found in (("INSTANCEID", self.catalog.instance_id), (f"uuid of {self.tablespace.name!r}", self.tablespace.uuid)):
+            if re.fullmatch(FOLDER, found) is None:
+                raise CheckpointRefused(
+                    f"the {what} in ZooKeeper is {found[:100]!r}, and names no folder for the log's files: BookKeeper and HerdDB write a "
+                    "UUID, so find out who else writes to this ensemble"
+                )
         return Identity(
             instance_id=self.catalog.instance_id,
             tablespace_uuid=self.tablespace.uuid,

@@ -9,7 +9,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -159,6 +159,17 @@ def test_an_unknown_tablespace_is_refused_and_a_silent_zookeeper_is_worth_a_retr
         open_log(PlayedCatalog(), "/ns/db/herd", "other")  # type: ignore[arg-type]
     with pytest.raises(CheckpointRetryable, match="ConnectionLoss"):
         open_log(PlayedCatalog(failure=ConnectionLoss()), "/ns/db/herd", "demo")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("found", ["..", "../another", "a/b", "", ".", "a\n", "x" * 101])
+def test_what_an_ensemble_tells_leads_to_no_folder_of_another_log(found: str) -> None:
+    """Somebody else may write to an ensemble in plain text."""
+    whole = LogSource(SimpleNamespace(instance_id="an-instance", root="/l"), "/h", TABLESPACE)  # type: ignore[arg-type]
+    assert whole.identity.path == "an-instance/0ab"
+    with pytest.raises(CheckpointRefused, match="the INSTANCEID in ZooKeeper is '.*', and names no folder"):
+        _ = replace(whole, catalog=SimpleNamespace(instance_id=found, root="/l")).identity  # type: ignore[arg-type]
+    with pytest.raises(CheckpointRefused, match="the uuid of 'demo' in ZooKeeper is '.*', and names no folder"):
+        _ = replace(whole, tablespace=replace(TABLESPACE, uuid=found)).identity
 
 
 def test_bookies_that_do_not_answer_are_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 import structlog
 
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.manifests.manifest import Outline, manifest_path, manifests_in, read_outline, report_path
+from herdkeeper_jobs.manifests.manifest import FOLDER, Outline, manifest_path, manifests_in, read_outline, report_path
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import (
@@ -32,7 +32,7 @@ from herdkeeper_jobs.storage.stored_path import (
 )
 
 _log = structlog.get_logger()
-MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
+MANIFEST = re.compile(rf"{FOLDER}/{FOLDER}/manifests/[0-9]{{20}}-[0-9]{{20}}\.json")
 """A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
 
 

@@ -31,6 +31,8 @@ ENCRYPTED_VERSION = 2
 _MOST_SHOWN = 200
 """Characters of a part that differs."""
 _VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
+FOLDER = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+"""The form of a folder's name in an identity's path: one folder, and never the one above. BookKeeper and HerdDB write UUIDs."""
 _NAME = re.compile(r"[0-9]{20}-[0-9]{20}\.json")
 
 
