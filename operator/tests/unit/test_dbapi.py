@@ -366,6 +366,31 @@ def test_a_commit_that_was_interrupted_does_not_succeed_when_it_is_called_again(
     assert node.kinds()[2:] == ["COMMIT", "ROLLBACK", "OPEN_SCANNER"], "it has ended before its rows are looked for"
 
 
+class TimeLimited:
+    """A stream whose program has a time limit, which comes when a request was just sent, as `signal.alarm` raises it in the main thread."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.stream = stream
+        self.settimeout, self.close, self.recv = stream.settimeout, stream.close, stream.recv
+
+    def sendall(self, data: bytes) -> None:
+        self.stream.sendall(data)
+        raise TimeoutError("the program's own")
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_what_was_sent_when_a_time_limit_of_the_program_came_may_be_durable_and_is_not_sent_again(node: Node, autocommit: bool) -> None:
+    connection = connect(node, autocommit=autocommit)
+    cursor = connection.cursor()
+    if not autocommit:
+        cursor.execute("INSERT INTO t(v) VALUES(1)")
+    node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENT if autocommit else MessageType.TRANSACTION_COMMAND)
+    assert connection._current is not None
+    connection._current._stream = TimeLimited(connection._current._stream)  # type: ignore[assignment]
+    with pytest.raises(dbapi.OutcomeUnknown):
+        cursor.execute("INSERT INTO t(v) VALUES(1)") if autocommit else connection.commit()
+
+
 def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node) -> None:
     connection = connect(node)
     cursor = connection.cursor()

@@ -356,7 +356,7 @@ class Connection:
         if not self.closed and self._used.acquire(blocking=False):
             try:
                 with suppress(SqlError):
-                    self._send(MessageType.CLOSE_SCANNER, self._closings(), self._deadline())
+                    self._send(MessageType.CLOSE_SCANNER, self._closings(), self._deadline(), Effect.NONE)
             finally:
                 self._used.release()
 
@@ -399,7 +399,7 @@ class Connection:
         request = frames.encode_frame(kind, message_id, body)
         deadline = self._deadline()
         with self._used:
-            self._send(kind, self._closings() + request, deadline)
+            self._send(kind, self._closings() + request, deadline, effect)
             try:
                 message = self._receive(message_id, deadline)
                 if message.type not in (expected, MessageType.ERROR):
@@ -426,13 +426,16 @@ class Connection:
             self.close()
             raise _lost(f"{self._address} after a {kind.name} was sent", error, effect) from error
 
-    def _send(self, kind: MessageType, data: bytes, deadline: float) -> None:
+    def _send(self, kind: MessageType, data: bytes, deadline: float, effect: Effect) -> None:
         try:
             self._stream.settimeout(max(deadline - time.monotonic(), 0.001))
             self._stream.sendall(data)
         except OSError as error:
-            # An incomplete frame is never executed, so the outcome is known, whatever the statement is.
             self.close()
+            if isinstance(error, TimeoutError) or error.errno is None:
+                # A signal handler of the program raises such an error, too, perhaps when all was sent.
+                raise _lost(f"{self._address} while a {kind.name} was sent", error, effect) from error
+            # An incomplete frame is never executed, so the outcome is known, whatever the statement is.
             raise ConnectionLost(f"cannot send a {kind.name} to {self._address}: {error}") from error
         except BaseException:
             # an interrupt: the server would take the next request for the rest of this one
