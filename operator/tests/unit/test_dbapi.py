@@ -338,6 +338,30 @@ def test_a_change_in_autocommit_whose_first_rows_may_count_is_not_told_to_have_h
     assert type(told.value) is error
 
 
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("INSERT INTO t VALUES ROW(1, 2), ROW(3, 4)", dbapi.OutcomeUnknown),
+        ("INSERT INTO t(v) VALUES 'a', 'b'", dbapi.OutcomeUnknown),
+        ("INSERT INTO t TABLE u", dbapi.OutcomeUnknown),
+        ("DELETE FROM t WHERE k IN (TABLE u)", dbapi.OutcomeUnknown),
+        ("DELETE FROM t WHERE k IN (VALUES 1, 2)", dbapi.OutcomeUnknown),
+        ("INSERT INTO t(k, v) VALUES(upper('a'), 'b), (SELECT')", dbapi.OperationalError),
+        ("UPDATE t SET v=1, w=2 WHERE k IN (1, 2)", dbapi.OperationalError),
+    ],
+)
+def test_several_rows_of_a_change_in_autocommit_are_seen_however_they_are_written(
+    node: Node, statement: str, error: type[Exception]
+) -> None:
+    """Calcite, HerdDB's parser, needs no parentheses around the rows, and knows `ROW` and `TABLE`."""
+    with connect(node, autocommit=True) as connection:
+        node.script = lambda kind, body: error_answer(0, "herddb.utils.LockAcquireTimeoutException: timed out acquiring lock for write")
+        with pytest.raises(dbapi.OperationalError) as told:
+            connection.cursor().execute(statement)
+        node.script = leads
+    assert type(told.value) is error
+
+
 @pytest.mark.parametrize(("fails", "error"), [(HANG_UP, dbapi.OutcomeUnknown), (NOT_LEADER, dbapi.OperationalError)])
 def test_a_commit_that_failed_does_not_succeed_when_it_is_called_again(node: Node, fails: Answer | None, error: type[Exception]) -> None:
     connection = connect(node)

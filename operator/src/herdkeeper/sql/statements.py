@@ -10,13 +10,15 @@ _PIECE = re.compile(
 )
 """A string, a name or a comment that has no end goes to the end of the text. Comments as in Calcite's Parser.jj, which HerdDB uses."""
 _COMMENT = re.compile(r"(?:--|//).*|/\*.*\*/", re.DOTALL)
-_NO_PLACEHOLDERS = ("'", '"', "`", "--", "//", "/*")
+_NO_WORDS = ("'", '"', "`", "--", "//", "/*")
 _GAP = r"\s|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/"
 _SPACE = rf"(?:\(|{_GAP})*+"
 """Possessive: a comment ends at its first end, whatever follows."""
 _BEGINNING = re.compile(_SPACE + r"(?P<word>\w*)", re.DOTALL)
 _TRANSACTION = re.compile(rf"{_SPACE}(?:(?:EXEC|EXECUTE|CALL)\b{_SPACE})?(?:BEGIN|COMMIT|ROLLBACK)", re.DOTALL | re.IGNORECASE)
-_SEVERAL_ROWS = re.compile(rf"\)(?:{_GAP})*+,(?:{_GAP})*+\(|\bSELECT\b", re.DOTALL | re.IGNORECASE)
+_QUERY = re.compile(r"\b(?:SELECT|TABLE)\b", re.IGNORECASE)
+_VALUES = re.compile(r"\bVALUES?\b", re.IGNORECASE)
+_INNERMOST = re.compile(r"\([^()]*\)")
 _WITH_ROWS = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW")
 
 
@@ -53,9 +55,7 @@ def has_rows(statement: str) -> bool:
 
 def placeholders(statement: str) -> int:
     """Returns the number of parameters: each `?` outside of strings, names and comments."""
-    if "?" not in statement:
-        return 0
-    return sum(piece.count("?") for piece in _PIECE.findall(statement) if not piece.startswith(_NO_PLACEHOLDERS))
+    return _words(statement).count("?") if "?" in statement else 0
 
 
 def locks_rows(statement: str) -> bool:
@@ -79,11 +79,26 @@ def changes_rows(statement: str) -> bool:
 
 
 def changes_row_by_row(statement: str) -> bool:
-    """Whether it may be an INSERT of several rows, or a change with a query: where HerdDB refuses it at one row, those before it count."""
-    return _SEVERAL_ROWS.search(statement) is not None
+    """Whether it may be an INSERT of several rows, or a change with a query: where HerdDB refuses it at one row, those before it count.
+
+    Rows need no parentheses (`VALUES 1, 2`), may be written as `ROW(1), ROW(2)`, and `TABLE t` is a query.
+    """
+    if not changes_rows(statement):
+        return False
+    words = outer = _words(statement)
+    while (shorter := _INNERMOST.sub(" ", outer)) != outer:
+        outer = shorter
+    rows = _VALUES.split(outer, maxsplit=1)[1:]
+    one_row = bool(rows) and "," not in rows[0]
+    return _QUERY.search(words) is not None or (_VALUES.search(words) is not None and not one_row)
 
 
 def first_word(statement: str) -> str:
     """Returns the first keyword in capitals, or an empty string."""
     found = _BEGINNING.match(statement)
     return found["word"].upper() if found else ""
+
+
+def _words(statement: str) -> str:
+    """The statement without strings, quoted names and comments."""
+    return "".join(" " if piece.startswith(_NO_WORDS) else piece for piece in _PIECE.findall(statement))

@@ -77,7 +77,7 @@ class Cursor:
             if has_rows(operation):
                 self._open(operation, values)
             else:
-                with self._partly_durable(earlier=False, several=changes_row_by_row(operation)):
+                with self._partly_durable(operation, earlier=False):
                     done = self._change(operation, values)
                 self.rowcount, self.lastrowid = done.changed if changes_rows(operation) else -1, done.key
                 self.connection.record_open(done.transaction_id)
@@ -96,7 +96,7 @@ class Cursor:
             self.rowcount = 0
             while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
                 # One message at a time: after a lost one, later lists must not pass for its rest.
-                with self._partly_durable(earlier=self.rowcount > 0, several=len(part) > 1 or changes_row_by_row(operation)):
+                with self._partly_durable(operation, earlier=self.rowcount > 0, lists=len(part)):
                     self.rowcount += sum(self._change_many(operation, part))
         return self
 
@@ -148,19 +148,21 @@ class Cursor:
             yield
 
     @contextmanager
-    def _partly_durable(self, *, earlier: bool, several: bool) -> Iterator[None]:
+    def _partly_durable(self, operation: str, *, earlier: bool, lists: int = 1) -> Iterator[None]:
         """With autocommit, a change that may be durable in part raises OutcomeUnknown: callers repeat after any other OperationalError.
 
         Args:
+            operation: the change.
             earlier: whether rows were changed before the request.
-            several: whether a refused request may have changed rows.
+            lists: how many lists of parameters the request has.
         """
         try:
             yield
         except sql.SqlError as error:
-            refused = isinstance(error, sql.ServerError) and not isinstance(error, sql.NotLeader)
-            if self.connection.autocommit and (earlier or (several and refused)) and isinstance(errors.of(error), errors.OperationalError):
-                raise sql.OutcomeUnknown(f"{error}; what was changed before may be durable") from error
+            if self.connection.autocommit and isinstance(errors.of(error), errors.OperationalError):
+                refused = isinstance(error, sql.ServerError) and not isinstance(error, sql.NotLeader)
+                if earlier or (refused and (lists > 1 or changes_row_by_row(operation))):
+                    raise sql.OutcomeUnknown(f"{error}; what was changed before may be durable") from error
             raise
 
     def _require_open(self) -> None:
