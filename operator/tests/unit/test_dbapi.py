@@ -362,6 +362,24 @@ def test_several_rows_of_a_change_in_autocommit_are_seen_however_they_are_writte
     assert type(told.value) is error
 
 
+@pytest.mark.parametrize(("autocommit", "error"), [(True, dbapi.OutcomeUnknown), (False, dbapi.OperationalError)])
+def test_lists_whose_own_query_fails_behind_the_first_message_are_not_told_to_have_had_no_effect(
+    node: Node, autocommit: bool, error: type[Exception]
+) -> None:
+    """Who copies rows, as by `executemany(statement, cursor)`, and repeats it after an OperationalError, would have the first ones twice."""
+    pieces = iter([chunk([["a", 1]] * wire.BATCH_LISTS, last=False)])
+    with (
+        played(lambda kind, body: leads(kind, body) if kind is MessageType.PREPARE_STATEMENT else next(pieces, HANG_UP)) as source,
+        connect(source) as reader,
+        connect(node, autocommit=autocommit) as writer,
+    ):
+        rows = reader.cursor().execute("SELECT k, v FROM t")
+        with pytest.raises(dbapi.OperationalError) as told:
+            writer.cursor().executemany("INSERT INTO t VALUES(?, ?)", rows)
+        assert type(told.value) is error
+        writer.rollback()
+
+
 @pytest.mark.parametrize(("fails", "error"), [(HANG_UP, dbapi.OutcomeUnknown), (NOT_LEADER, dbapi.OperationalError)])
 def test_a_commit_that_failed_does_not_succeed_when_it_is_called_again(node: Node, fails: Answer | None, error: type[Exception]) -> None:
     connection = connect(node)

@@ -94,7 +94,12 @@ class Cursor:
                 raise errors.NotSupportedError("executemany with a query, or an ALTER: call execute for each list of parameters")
             lists, expected = iter(seq_of_parameters), placeholders(operation)
             self.rowcount = 0
-            while part := [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]:
+
+            def following() -> list[list[Value]]:
+                with self._partly_durable(operation, earlier=self.rowcount > 0):
+                    return [adapted(parameters, expected) for parameters in islice(lists, BATCH_LISTS)]
+
+            while part := following():
                 # One message at a time: after a lost one, later lists must not pass for its rest.
                 with self._partly_durable(operation, earlier=self.rowcount > 0, lists=len(part)):
                     self.rowcount += sum(self._change_many(operation, part))
@@ -149,7 +154,8 @@ class Cursor:
 
     @contextmanager
     def _partly_durable(self, operation: str, *, earlier: bool, lists: int = 1) -> Iterator[None]:
-        """With autocommit, a change that may be durable in part raises OutcomeUnknown: callers repeat after any other OperationalError.
+        """With autocommit, a change that may be durable in part raises OutcomeUnknown: callers repeat after any other OperationalError. It
+        may also come from a cursor whose rows are the lists of parameters.
 
         Args:
             operation: the change.
@@ -158,8 +164,9 @@ class Cursor:
         """
         try:
             yield
-        except sql.SqlError as error:
-            if self.connection.autocommit and isinstance(errors.of(error), errors.OperationalError):
+        except (sql.SqlError, errors.OperationalError) as error:
+            told = errors.of(error) if isinstance(error, sql.SqlError) else error
+            if self.connection.autocommit and isinstance(told, errors.OperationalError):
                 refused = isinstance(error, sql.ServerError) and not isinstance(error, sql.NotLeader)
                 if earlier or (refused and (lists > 1 or changes_row_by_row(operation))):
                     raise sql.OutcomeUnknown(f"{error}; what was changed before may be durable") from error
