@@ -791,6 +791,28 @@ def test_a_value_that_herddb_does_not_have_is_refused_before_it_is_sent(node: No
 
 
 @pytest.mark.parametrize(
+    "moment",
+    [datetime.min.replace(tzinfo=timezone(timedelta(hours=1))), datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))],
+    ids=["the first one in Berlin", "the last one in New York"],
+)
+def test_a_moment_that_python_could_not_read_back_is_not_stored(node: Node, moment: datetime) -> None:
+    """As marks of an open beginning or end: no query of such a row could be fetched here."""
+    with connect(node) as connection, pytest.raises(dbapi.DataError, match="outside of the years 1 to 9999 in UTC"):
+        connection.cursor().execute("INSERT INTO t(k) VALUES(?)", [moment])
+    assert "EXECUTE_STATEMENT" not in node.kinds()
+
+
+def test_a_row_is_not_told_to_be_refused_where_python_has_no_value_for_one_of_its_columns(node: Node) -> None:
+    """HerdDB answers with the key, and with all columns of the row."""
+    record = JavaDataWriter().i64(1).i64(0).v_int(4).u8(0).array(b"_key").u8(1).i64(42).u8(0).array(b"t").u8(4).i64(10**15).to_bytes()
+    node.script = once((MessageType.EXECUTE_STATEMENT_RESULT, record), MessageType.EXECUTE_STATEMENT)
+    with connect(node, autocommit=True) as connection:
+        cursor = connection.cursor()
+        cursor.returns_key = True
+        assert cursor.execute("INSERT INTO t(t) VALUES(?)", [10**15]).lastrowid == 42
+
+
+@pytest.mark.parametrize(
     ("statement", "parameters"),
     [("INSERT INTO t(k) VALUES(?)", []), ("INSERT INTO t(k) VALUES(?)", [1, 2]), ("INSERT INTO t VALUES('?', `?`) -- ?", [1])],
 )

@@ -35,6 +35,9 @@ MAX_FRAME_BYTES = 1 << 30
 a server would read the length of twice as much as a negative number."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_MILLIS = range((datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND, (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND + 1)
+"""Those that `timestamp_from_millis` takes."""
 
 
 class MessageType(IntEnum):
@@ -122,11 +125,14 @@ def timestamp_millis(moment: datetime) -> int:
     """Returns milliseconds since 1970-01-01 UTC, truncated, since HerdDB keeps milliseconds.
 
     Raises:
-        ValueError: the datetime has no time zone.
+        ValueError: the datetime has no time zone; or it is outside of the years 1 to 9999 in UTC, so that nobody could read the row here.
     """
     if moment.tzinfo is None:
         raise ValueError(f"the datetime {moment.isoformat()} has no time zone: pass one, for example tzinfo=datetime.UTC")
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    millis = (moment - _EPOCH) // _MILLISECOND
+    if millis not in _MILLIS:
+        raise ValueError(f"the datetime {moment.isoformat()} is outside of the years 1 to 9999 in UTC: Python could not read it back")
+    return millis
 
 
 def timestamp_from_millis(millis: int) -> datetime:
@@ -156,7 +162,7 @@ def encode_value(value: Value) -> bytes:
 
     Raises:
         TypeError: HerdDB has no code for this type, or for a list of it.
-        ValueError: an int of more than 64 bits, or a datetime without a time zone.
+        ValueError: an int of more than 64 bits, or a datetime that `timestamp_millis` refuses.
     """
     encoder = _ENCODERS.get(type(value)) or next((found for kind, found in _ENCODERS.items() if isinstance(value, kind)), None)
     if encoder is None:
@@ -275,7 +281,7 @@ class Statement:
 @dataclass(frozen=True)
 class Executed:
     """The result of a statement: changed rows (1 for DDL), the transaction that is open after it (0: none), and, if requested, the key of
-    the inserted row.
+    the inserted row. A key that is a timestamp outside of the years of Python's datetime is None: the row was inserted.
     """
 
     changed: int
@@ -292,11 +298,15 @@ def execute_body(statement: Statement, parameters: Sequence[Value]) -> bytes:
 def decode_executed(reader: JavaDataReader) -> Executed:
     """`ExecuteStatementResult`: i64 changed rows, i64 tx, VInt n, n/2 pairs of a name and a value; the key's name is `_key`."""
     changed, transaction_id = reader.i64(), reader.i64()
-    values = [decode_value(reader) for _ in range(reader.v_int())] if not reader.at_end() else []
+    values = [decode_value(reader, _moment_or_none) for _ in range(reader.v_int())] if not reader.at_end() else []
     if len(values) % 2:
         raise MalformedDataError(f"{len(values)} names and values: expected pairs")
     key = next((value for name, value in zip(values[::2], values[1::2], strict=True) if name == "_key"), None)
     return Executed(changed, transaction_id, key)
+
+
+def _moment_or_none(millis: int) -> Value:
+    return timestamp_from_millis(millis) if millis in _MILLIS else None
 
 
 def execute_batch_body(statement: Statement, rows: Sequence[Sequence[Value]]) -> bytes:
