@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import csv
 import datetime
 import io
 import json
@@ -123,6 +124,13 @@ def test_rows_are_a_table_for_people() -> None:
 def test_rows_are_csv_for_programs() -> None:
     assert csv_table(ROWS).splitlines() == ["id,name,at", '1,"a,""b""",2026-11-21T00:00:00+00:00', "22,,"]
     assert csv_table([]) == ""
+
+
+@given(st.lists(st.text('\r\n,"a '), min_size=1))
+def test_each_row_of_csv_is_read_as_one_with_the_same_text(texts: list[str]) -> None:
+    """Programs take a carriage return for the end of a row, too, unless it is quoted."""
+    written = csv_table([{"id": index, "name": text} for index, text in enumerate(texts)])
+    assert list(csv.reader(io.StringIO(written, newline=""))) == [["id", "name"], *([str(index), text] for index, text in enumerate(texts))]
 
 
 def test_numbers_that_json_does_not_have_are_text_there() -> None:

@@ -58,11 +58,13 @@ def _lines(cells: Sequence[str]) -> Iterator[list[str]]:
 def csv_table(rows: Rows) -> str:
     """Returns rows as CSV (RFC 4180) with headings; nothing if there are none. NULL is an empty cell, like an empty text."""
     output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
+    minimal, quoting = (csv.writer(output, lineterminator="\n", quoting=how) for how in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     if rows:
-        writer.writerow(rows[0])
+        minimal.writerow(rows[0])
     for row in rows:
-        writer.writerow([None if value is None else shown(value) for value in row.values()])
+        cells = ["" if value is None else shown(value) for value in row.values()]
+        # before 3.13 Python leaves a carriage return as it is, and readers take it for the end of the row
+        (quoting if any("\r" in cell for cell in cells) else minimal).writerow(cells)
     return output.getvalue().rstrip("\n")
 
 
