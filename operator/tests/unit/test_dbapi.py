@@ -366,7 +366,7 @@ def test_several_rows_of_a_change_in_autocommit_are_seen_however_they_are_writte
 def test_lists_whose_own_query_fails_behind_the_first_message_are_not_told_to_have_had_no_effect(
     node: Node, autocommit: bool, error: type[Exception]
 ) -> None:
-    """Who copies rows, as by `executemany(statement, cursor)`, and repeats it after an OperationalError, would have the first ones twice."""
+    """Who copies rows by `executemany(statement, cursor)`, and repeats it after an OperationalError, would have the first ones twice."""
     pieces = iter([chunk([["a", 1]] * wire.BATCH_LISTS, last=False)])
     with (
         played(lambda kind, body: leads(kind, body) if kind is MessageType.PREPARE_STATEMENT else next(pieces, HANG_UP)) as source,

@@ -181,6 +181,30 @@ def test_a_cancelled_commit_goes_on_and_leaving_the_block_tells_that_its_outcome
         assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"]
 
 
+def test_who_looks_for_the_rows_of_a_cancelled_commit_can_wait_until_it_has_ended() -> None:
+    """They would come afterwards, and those of who repeated it meanwhile, too."""
+
+    async def program(node: Node) -> None:
+        connection = await connect(node)
+        with pytest.raises(dbapi.InterfaceError, match="the connection is open"):
+            await connection.wait_closed()
+        await connection.cursor().execute("UPDATE t SET v=1")
+        await cancelled(connection.commit(), held)
+        with pytest.raises(dbapi.OutcomeUnknown, match=r"Await wait_closed\(\), and check with another connection"):
+            await connection.ping()
+        ended = asyncio.ensure_future(connection.wait_closed())
+        await connection.close()
+        assert not ended.done()
+        held.let_go.set()
+        await ended
+        assert connection.blocking.closed
+        await connection.wait_closed()
+
+    held = Held("COMMIT")
+    with played(held.script()) as node:
+        asyncio.run(program(node))
+
+
 def test_a_call_that_is_cancelled_while_another_task_closes_the_connection_ends_as_cancelled() -> None:
     async def program(node: Node) -> None:
         connection = await connect(node)

@@ -1,8 +1,8 @@
 """The same connections, cursors and errors for asyncio: each connection has a thread of its own, in which its requests wait.
 
 `await` the methods that may ask the server, and iterate by `async for`. If an `await` is cancelled, its request goes on in the thread, and
-may be committed. Then the thread rolls back an open transaction, and closes the connection. Only the end of the program waits for that.
-From the cancellation on, each call of the connection raises OutcomeUnknown.
+may be committed. Then the thread rolls back an open transaction, and closes the connection. Only `wait_closed`, and the end of the program,
+wait for that. From the cancellation on, each other call of the connection raises OutcomeUnknown.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Connection:
         self.blocking = connection
         self._thread = thread
         self._used = False
-        self._closed = False
+        self._closing: Future[None] | None = None
         self._cancelled = False
 
     def __del__(self) -> None:
@@ -108,7 +108,7 @@ class Connection:
     @property
     def closed(self) -> bool:
         """Whether `close` was called, or an `await` of it was cancelled; also in a child process of the one that made it."""
-        return self._closed or self.blocking.closed
+        return self._closing is not None or self.blocking.closed
 
     def cursor(self) -> Cursor:
         """Returns a new cursor. All share the connection's transaction."""
@@ -128,9 +128,22 @@ class Connection:
         await self.in_thread(self.blocking.rollback)
 
     async def close(self) -> None:
-        """Roll back an open transaction, and close. Idempotent."""
+        """Roll back an open transaction, and close. Idempotent; it does not wait for what a cancelled call had sent."""
         if not self.closed:
-            await asyncio.shield(asyncio.wrap_future(self._end()))
+            self._end()
+            await self.wait_closed()
+
+    async def wait_closed(self) -> None:
+        """Wait until a connection that closes is closed: then what a cancelled call had sent has ended. Who looks for its rows before may
+        not find those that come.
+
+        Raises:
+            InterfaceError: it is open.
+        """
+        if not self.closed:
+            raise errors.InterfaceError("the connection is open: await close()")
+        if self._closing is not None and not self.blocking.closed:  # as in a child process, which does not have the thread
+            await asyncio.shield(asyncio.wrap_future(self._closing))
 
     async def in_thread(self, act: Callable[[], T]) -> T:
         """Act in the connection's thread, which does one thing at a time."""
@@ -140,7 +153,7 @@ class Connection:
             return await asyncio.wrap_future(self._thread.submit(act))
         except asyncio.CancelledError:
             self._cancelled = True
-            if not self._closed:  # another task may have closed it meanwhile
+            if self._closing is None:  # another task may have closed it meanwhile
                 self._end()
             raise
         finally:
@@ -152,20 +165,19 @@ class Connection:
         if self._used:
             raise errors.InterfaceError("another task is using this connection: use one connection per task")
 
-    def _end(self) -> Future[None]:
+    def _end(self) -> None:
         """Has the thread close the connection after what it does now, and end."""
-        self._closed = True
-        closing = self._thread.submit(self.blocking.close)
+        self._closing = self._thread.submit(self.blocking.close)
         self._thread.shutdown(wait=False)
-        return closing
 
     def _require_open(self) -> None:
         if self._cancelled:
             raise errors.OutcomeUnknown(
                 "an await was cancelled, so the connection is closed: what it had sent goes on. A COMMIT, or a change with autocommit, may "
-                "be committed; any other change is rolled back. Check whether the rows exist, with another connection"
+                "be committed; any other change is rolled back. Await wait_closed(), and check with another connection whether the rows "
+                "exist"
             )
-        if self._closed:
+        if self._closing is not None:
             raise errors.InterfaceError("the connection is closed")
         self.blocking.require_open()  # a forked child process does not have the thread
 
