@@ -205,6 +205,20 @@ def test_an_outcome_that_nobody_knows_is_known_behind_sqlalchemys_exception() ->
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "ROLLBACK"], "it is never repeated, and has ended with the engine"
 
 
+def test_the_rows_of_a_commit_without_an_answer_are_not_looked_for_before_it_has_ended_by_any_connection_of_the_pool() -> None:
+    """They would come afterwards, and those of who repeated it meanwhile, too."""
+    with played(leads) as node:
+        engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=120", pool_size=2)
+        with engine.connect() as connection, engine.connect() as other:
+            connection.execute(insert(PARENT), {"id": 1, "value": "x"})
+            node.script = once(None, MessageType.TRANSACTION_COMMAND)
+            with pytest.raises(exc.OperationalError):
+                connection.commit()
+            other.execute(select(PARENT.c.id))
+        engine.dispose()
+    assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "COMMIT", "ROLLBACK", "OPEN_SCANNER"]
+
+
 def test_who_gets_a_connection_of_a_pool_meets_no_failure_of_somebody_else() -> None:
     with played(leads) as node:
         engine = create_engine(f"herddb+herdkeeper://alice:wonder@{node.address}/demo?failover_timeout=120", pool_size=1)

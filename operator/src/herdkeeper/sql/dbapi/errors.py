@@ -46,8 +46,8 @@ class OutcomeUnknown(OperationalError):
     """The statement (in autocommit) or the transaction (at COMMIT) may have been committed: its answer was lost.
 
     Do not repeat it blindly, even if your framework repeats after any OperationalError. First check whether its rows exist, or write it so
-    that a second execution is harmless: after an INSERT with a primary key of your choice, IntegrityError shows that it was committed, unless
-    the row may violate something else, for which the first one may have been refused.
+    that a second execution is harmless: after an INSERT with a primary key of your choice, IntegrityError shows that it was committed,
+    unless the row may violate something else, for which the first one may have been refused.
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
@@ -95,11 +96,18 @@ class HerdDBDialect(default.DefaultDialect):
         return isinstance(e, MadeElsewhere)
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        """SQLAlchemy calls no rollback after a COMMIT that failed. The next user of the connection must not meet that failure."""
+        """SQLAlchemy calls no rollback after a COMMIT that failed. The next user of the connection must not meet that failure.
+
+        Who looks for the rows of a COMMIT without an answer may use any connection of the pool. So it has ended by then, if a leader says so
+        in time.
+        """
         try:
             dbapi_connection.commit()
-        except BaseException:
+        except BaseException as error:
             dbapi_connection.rollback()
+            if isinstance(error, dbapi.OutcomeUnknown):
+                with suppress(dbapi.DatabaseError):
+                    dbapi_connection.ping()
             raise
 
     def do_ping(self, dbapi_connection: Any) -> bool:
