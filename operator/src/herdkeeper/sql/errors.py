@@ -2,7 +2,7 @@
 """Errors of SQL on a HerdDB node, one type per different reaction of the caller.
 
 `ConnectionLost` and `NotLeader` may be repeated on the current leader: nothing was applied. `OutcomeUnknown` must not be repeated blindly:
-the write may be durable. `DuplicateKey` after an `OutcomeUnknown` shows that it is.
+the write may be durable. `DuplicateKey` after an `OutcomeUnknown` shows that it is, where no unique index has such a row.
 """
 
 from __future__ import annotations
