@@ -164,6 +164,16 @@ def test_a_read_that_locks_is_part_of_a_transaction(node: Node, statement: str) 
     assert node.kinds() == ["BEGIN", "OPEN_SCANNER", "COMMIT"]
 
 
+def test_all_rows_of_a_read_that_locks_are_locked_when_execute_returns(node: Node) -> None:
+    """HerdDB locks each as it sends it. Who only wants the locks fetches none, and changes what others change meanwhile."""
+    last = once(chunk([["b", 2]], last=True), MessageType.FETCH_SCANNER_DATA)
+    node.script = once(chunk([["a", 1]], last=False), MessageType.OPEN_SCANNER, last)
+    with connect(node) as connection:
+        cursor = connection.cursor().execute("SELECT k, v FROM t FOR UPDATE")
+        assert node.kinds() == ["BEGIN", "OPEN_SCANNER", "FETCH_SCANNER_DATA"]
+        assert cursor.fetchall() == [("a", 1), ("b", 2)]
+
+
 @pytest.mark.parametrize(
     ("isolation", "trailer"),
     [(dbapi.Isolation.READ_COMMITTED, b"\x04"), (dbapi.Isolation.REPEATABLE_READ, b"\x00"), ("REPEATABLE READ", b"\x00")],

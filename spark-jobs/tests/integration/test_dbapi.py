@@ -209,6 +209,15 @@ def test_a_read_locks_others_out_only_where_it_is_to_be_repeatable(database: Dat
         assert writer.cursor().execute("UPDATE locked SET v=4 WHERE k=1").rowcount == 1
 
 
+def test_a_read_for_update_locks_the_rows_that_nobody_has_fetched_too(database: Database, tablespace: str) -> None:
+    with connect(database, tablespace) as reader, connect(database, tablespace, autocommit=True) as writer:
+        writer.cursor().execute("CREATE TABLE reserved (k int PRIMARY KEY, v int)")
+        writer.cursor().executemany("INSERT INTO reserved VALUES(?, 0)", [[key] for key in range(100)])
+        fetched = {key for (key,) in reader.cursor().execute("SELECT k FROM reserved FOR UPDATE").fetchmany(32)}
+        with pytest.raises(dbapi.OperationalError):
+            writer.cursor().execute("UPDATE reserved SET v=1 WHERE k=?", [min(set(range(100)) - fetched)])
+
+
 def test_the_server_returns_the_key_that_it_made(database: Database, tablespace: str) -> None:
     with connect(database, tablespace) as connection:
         cursor = connection.cursor()

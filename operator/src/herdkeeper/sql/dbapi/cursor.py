@@ -187,15 +187,19 @@ class Cursor:
         self._rows.clear()
 
     def _open(self, operation: str, values: Sequence[Value]) -> None:
-        def begin(on: wire.Connection | Transaction) -> tuple[Generator[Chunk, None, None], Chunk]:
-            pieces = on.pieces(operation, values, fetch_rows=self.fetch_rows)
-            return pieces, next(pieces)
+        locks = locks_rows(operation)
 
-        transaction = self.connection.transaction() if locks_rows(operation) else self.connection.transaction_of_reads()
+        def begin(on: wire.Connection | Transaction) -> tuple[Generator[Chunk, None, None], list[Chunk]]:
+            pieces = on.pieces(operation, values, fetch_rows=self.fetch_rows)
+            # HerdDB locks a row as it sends it: those of later pieces would not be locked before somebody fetches them.
+            return pieces, [next(pieces), *(pieces if locks else ())]
+
+        transaction = self.connection.transaction() if locks else self.connection.transaction_of_reads()
         found = self.connection.repeated(begin) if transaction is None else self.connection.in_open_transaction(transaction, begin)
-        self._pieces, first = found
-        self._rows.extend(first.rows)
-        self.description = description(first.columns, first.rows)
+        self._pieces, at_hand = found
+        for piece in at_hand:
+            self._rows.extend(piece.rows)
+        self.description = description(at_hand[0].columns, at_hand[0].rows)
 
     def _change(self, operation: str, values: Sequence[Value]) -> Executed:
         returns_key = self.returns_key
