@@ -185,6 +185,21 @@ def test_nobody_at_the_address_is_a_lost_connection() -> None:
         Connection.connect(address, CREDENTIALS, timeout_seconds=60)
 
 
+def test_who_hangs_up_at_once_is_a_lost_connection_also_where_the_system_refuses_its_options_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As macOS does: it would not be tried again, as by `kubectl herdkeeper sql` while the leader's pod goes."""
+
+    def refused(*options: object) -> None:
+        raise OSError(22, "Invalid argument")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setattr(socket.socket, "setsockopt", refused)
+        thread = threading.Thread(target=lambda: listener.accept()[0].close(), daemon=True)
+        thread.start()
+        with pytest.raises(ConnectionLost):
+            Connection.connect(Address("127.0.0.1", listener.getsockname()[1]), CREDENTIALS, timeout_seconds=60)
+        thread.join(60)
+
+
 def test_a_timeout_must_be_positive() -> None:
     with pytest.raises(ValueError, match="timeout_seconds is 0"):
         Connection.connect(Address("127.0.0.1", 1), CREDENTIALS, timeout_seconds=0)

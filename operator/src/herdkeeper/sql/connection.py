@@ -145,7 +145,8 @@ class Connection:
             stream = socket.create_connection((address.host, address.port), timeout_seconds)
         except OSError as error:
             raise ConnectionLost(f"cannot connect to {address}: {error}") from error
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(OSError):  # macOS refuses it once the other end has closed, which the login tells
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.encryption is not None:
             stream = _encrypted(stream, address, address.encryption)
         connection = cls(stream, address, tablespace, timeout_seconds)
