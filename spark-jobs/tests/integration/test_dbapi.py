@@ -218,6 +218,23 @@ def test_a_read_for_update_locks_the_rows_that_nobody_has_fetched_too(database: 
             writer.cursor().execute("UPDATE reserved SET v=1 WHERE k=?", [min(set(range(100)) - fetched)])
 
 
+@pytest.mark.parametrize(("rows", "first"), [("VALUES ROW(1), ROW(100)", 1), ("VALUES 2, 100", 2), ("TABLE others", None)])
+def test_of_several_rows_in_autocommit_the_first_is_there_though_a_later_one_waits_in_vain_for_its_lock(
+    database: Database, tablespace: str, rows: str, first: int | None
+) -> None:
+    with connect(database, tablespace) as holder, connect(database, tablespace, autocommit=True) as writer:
+        cursor = writer.cursor()
+        for table in ("several", "others"):
+            cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} (k int PRIMARY KEY)")
+        cursor.execute("UPSERT INTO others VALUES(100)")
+        holder.cursor().execute("INSERT INTO several VALUES(100)")
+        with pytest.raises(dbapi.OutcomeUnknown):
+            cursor.execute(f"INSERT INTO several {rows}")
+        found = cursor.execute("SELECT k FROM several WHERE k=?", [first]).fetchall() if first else []
+        assert found == [(first,)] * bool(first)
+        holder.rollback()
+
+
 def test_the_server_returns_the_key_that_it_made(database: Database, tablespace: str) -> None:
     with connect(database, tablespace) as connection:
         cursor = connection.cursor()
