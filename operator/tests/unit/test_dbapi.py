@@ -490,6 +490,26 @@ def test_a_commit_that_the_node_refuses_since_it_does_not_lead_is_a_plain_failur
     assert not isinstance(refused.value, dbapi.OutcomeUnknown)
 
 
+def test_a_commit_that_a_leader_refuses_while_it_stops_is_told_as_one_to_repeat(node: Node) -> None:
+    refusal = "herddb.model.StatementExecutionException: tablespace closed during commit of transaction 7 in tablespace demo"
+    with connect(node) as connection:
+        connection.cursor().execute("UPDATE t SET v=1")
+        node.script = once(error_answer(0, refusal), MessageType.TRANSACTION_COMMAND)
+        for _ in range(2):
+            with pytest.raises(dbapi.DatabaseError, match="nothing of it was committed") as told_once:
+                connection.commit()
+            assert type(told_once.value) is dbapi.OperationalError
+        connection.rollback()
+
+
+def test_a_transaction_begins_on_the_next_leader_where_the_log_of_the_one_before_takes_nothing_any_more() -> None:
+    closed = "java.util.concurrent.CompletionException: herddb.log.LogNotAvailableException: this node no longer writes tablespace demo"
+    with played(leads) as old, played(leads) as new, connect(old, new) as connection:
+        old.script = once(error_answer(0, closed), MessageType.TRANSACTION_COMMAND, follows)
+        connection.cursor().execute("UPDATE t SET v=1")
+    assert (old.kinds(), new.kinds()) == (["BEGIN"], ["BEGIN", "EXECUTE_STATEMENT", "COMMIT"])
+
+
 @pytest.mark.parametrize("fails", [NOT_LEADER, HANG_UP], ids=["does not lead any more", "hangs up"])
 def test_no_half_of_a_transaction_is_committed_after_its_leader_was_lost(node: Node, fails: Answer | None) -> None:
     connection = connect(node)

@@ -72,6 +72,10 @@ _NO_TRANSACTION = re.compile(
 """HerdDB looks for the transaction before it logs anything, also for an ALTER TABLE. It says the same of an open one where a query reads no
 table, as with LIMIT 0: then it looks in the node's own tablespace.
 """
+_NO_LEADERS = {"herddb.model.NotLeaderException", "herddb.log.LogNotAvailableException"}
+"""The second one where no write can be durable: a BEGIN, or a statement of a transaction, by a leader whose log is closed or has failed. The
+next leader rolls its transactions back.
+"""
 _DUPLICATES = {"herddb.model.DuplicatePrimaryKeyException", "herddb.model.UniqueIndexContraintViolationException"}
 
 
@@ -560,7 +564,7 @@ def _server_error(reader: JavaDataReader, effect: Effect, tablespace: str) -> Sq
         return OutcomeUnknown(f"the server failed while logging the write, which may be durable: {text.partition(chr(10))[0][:500]}")
     if flags & ErrorFlag.DUPLICATE_KEY or thrown & _DUPLICATES:
         return DuplicateKey(text)
-    if flags & ErrorFlag.NOT_LEADER or "herddb.model.NotLeaderException" in thrown:
+    if flags & ErrorFlag.NOT_LEADER or thrown & _NO_LEADERS:
         return NotLeader(text)
     if tablespace in _NO_TRANSACTION.findall(text):
         return TransactionEnded(text)

@@ -186,8 +186,7 @@ class Connection:
 
         Raises:
             OutcomeUnknown: it is not known whether it is durable.
-            OperationalError: it was lost before; call `rollback`, and repeat the whole transaction.
-            DatabaseError: the server refused it; nothing of it is durable.
+            OperationalError: it was lost before, or the server refused it: call `rollback`, and repeat the whole transaction.
         """
         with self.alone():
             transaction = self._transaction
@@ -322,8 +321,8 @@ class Connection:
             if isinstance(error, sql.SqlError) and not isinstance(error, sql.OutcomeUnknown):
                 self._lost_at_commit = LostTransaction(transaction.id, str(error), may_be_durable=False)
                 self._end(transaction)
-            else:
-                self._lost_at_commit = self._lose(transaction, error, may_be_durable=True)
+                raise self._lost_at_commit.error() from error
+            self._lost_at_commit = self._lose(transaction, error, may_be_durable=True)
             raise
         self._lost_at_commit = None
 
