@@ -238,7 +238,15 @@ def window_begins(stage: Stage) -> dict[str, int]:
     return found
 
 
+def create_volume(stage: Stage) -> None:
+    """The volume claim of archive and Checkpoints."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "archives"}, "spec": spec}
+    stage.of("PersistentVolumeClaim").create(body=claim, namespace=stage.namespace)
+
+
 def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_for_it(stage: Stage) -> None:
+    create_volume(stage)
     retention = {"archive": {**LOG["archive"], "retention": {"keepWithin": "1m"}}}
     stage.patch(TABLESPACE, "flights", {"spec": {"log": retention}})
     archives(stage)

@@ -147,6 +147,15 @@ def test_nothing_goes_while_nobody_knows_which_log_it_is() -> None:
     assert (step.order, step.version, step.why) == (None, 3, decision.why)
 
 
+def test_nothing_goes_for_a_checkpoint_whose_volume_is_gone_nor_does_the_window_begin_with_it() -> None:
+    gone = replace(SEEN, archive=seen(order=ordered(22, 5)), checkpoints=(base(8), base(3)), without_files=frozenset({"d8"}))
+    (step,) = expiry_steps(TOLD, gone, UUID)
+    assert (step.order, step.version) == (None, 3)
+    found = archive_fields(EXPIRES, replace(gone, archive=seen(LATER)), UUID)
+    assert found["recoveryWindow"]["fromLsn"] == {"ledgerId": 27, "entryId": 5}
+    assert "the oldest base is d3" in found["archive"]["expiry"]
+
+
 def test_an_archive_without_a_retention_keeps_everything() -> None:
     assert decide_expiry(archive(None), seen(), (base(20), base(8)), LOG) is None
     assert expiry_steps(ARCHIVED, replace(SEEN, archive=seen(), checkpoints=(base(8),)), UUID) == ()

@@ -125,6 +125,18 @@ def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_newest
     assert log_pin_steps(KEEPS, unread, UUID) == (), "the one that can't be read may be the newest"
 
 
+def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_volume_of_the_newest_is_gone():
+    """The resources stay when somebody deletes a volume claim with their files."""
+    older, newest = checkpoint("a", (7, 0)), checkpoint("b", (9, 0))
+    known = {NODE: on_disk("leader", (10, 5))}
+    seen = replace(SEEN, checkpoints=(older, newest), log_pin=LogPin((9, 0), 8), disk_pin=LogPin((9, 0), 5), nodes=known)
+    assert log_pin_steps(KEEPS, seen, UUID) == ()
+    gone = replace(seen, without_files=frozenset({"b"}))
+    assert [(step.path, step.lsn, step.version) for step in log_pin_steps(KEEPS, gone, UUID)] == [(PATH, (7, 0), 8), (DISK_PATH, (7, 0), 5)]
+    all_gone = replace(seen, without_files=frozenset({"a", "b"}))
+    assert [step.lsn for step in log_pin_steps(KEEPS, all_gone, UUID)] == [BEGIN, BEGIN]
+
+
 def test_a_checkpoint_of_a_time_that_the_log_lost_lets_nothing_go():
     """The volumes were put back to older copies, and the log ends in ledger 6 again; the resources know a later Checkpoint."""
     kept, lost = checkpoint("kept", (5, 3)), checkpoint("lost", (9, 0))

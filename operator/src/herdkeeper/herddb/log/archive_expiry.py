@@ -90,7 +90,7 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
     archive, order = tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
-    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.checkpoints, seen.log_of(uuid))
+    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.with_files, seen.log_of(uuid))
     match decision:
         case None:
             return withdraw(seen, uuid, "spec.log.archive.retention is no longer set")

@@ -41,7 +41,7 @@ def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Sta
         return ()
     retention = datetime.timedelta(hours=seen.herddb.spec.ledgers.retention_hours)
     ledgers = seen.ledgers
-    found = bases(seen.checkpoints, seen.log_of(uuid), ledgers)
+    found = bases(seen.with_files, seen.log_of(uuid), ledgers)
     if isinstance(found, Unknown):
         if _wants_checkpoints(tablespace, seen):
             return found

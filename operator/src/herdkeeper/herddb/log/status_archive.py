@@ -36,7 +36,7 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     if progress is None or progress.destination != place:
         return {"archive": _where(archive)}
     held, log = progress.held, seen.log_of(uuid)
-    decision = decide_expiry(archive, seen.archive, seen.checkpoints, log)
+    decision = decide_expiry(archive, seen.archive, seen.with_files, log)
     known = {
         **_where(archive),
         "firstLsn": None if held is None else _lsn(held.first),
@@ -46,7 +46,7 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
         "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
         "expiry": _expiry(archive, decision, progress.expiry_trouble),
     }
-    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.checkpoints, (log, decision))
+    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.with_files, (log, decision))
     if isinstance(window, Unknown):
         window = remembered_archive(tablespace).get("recoveryWindow")
     return {

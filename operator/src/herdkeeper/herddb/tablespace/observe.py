@@ -86,6 +86,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, reader) if _is_chosen(tablespace, herddb, seen.record) else {},
         checkpoints=checkpoints,
+        without_files=_without_files(checkpoints, namespace, reader),
         tls=read_tls(herddb, log, reader),
         archive=replace(
             seen.archive,
@@ -110,6 +111,13 @@ def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple
         return wholly, None
     found = (reader.kubernetes.model(Checkpoint, document) for document in mine)
     return tuple(item for item in found if not isinstance(item, Unreadable)), wholly
+
+
+def _without_files(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> frozenset[str]:
+    """Returns the names of the Checkpoints whose volume claim is gone, and their files with it."""
+    claims = {each.metadata.name: each.spec.destination.claim_name for each in checkpoints if each.manifest is not None}
+    there = {claim for claim in claims.values() if claim is None or reader.kubernetes.has_claim(ObjectKey(namespace, claim))}
+    return frozenset(name for name, claim in claims.items() if claim not in there)
 
 
 def _named(document: Json) -> str | None:

@@ -45,11 +45,12 @@ class TablespaceObserved:
     `store_unusable` why the place of the checkpoint or the archive can't be used; before a Job that makes a checkpoint, `work` is the
     activity at the places of the namespace's Checkpoints.
 
-    `checkpoints` are those that refer to it. `places` tells where SQL nodes run, only while replicas are added or removed. `tls` is the
-    verdict on the Secret of the database's SQL port, or None. `log_pin` is the operator's log pin for Checkpoints, `disk_pin` that for
-    rows on a single disk, each or None. `archive` is the observation of the log's archive. `ledgers` is the log's ledger list, or None.
-    `streams` are the pins of change streams. `standings` is computed once from the rest, for plan, status and gauges. `now` is the time of
-    the observation. `instance_id` is the INSTANCEID of the log's BookKeeper cluster.
+    `checkpoints` are those that refer to it, `without_files` the names of those whose volume claim is gone. `places` tells where SQL nodes
+    run, only while replicas are added or removed. `tls` is the verdict on the Secret of the database's SQL port, or None. `log_pin` is the
+    operator's log pin for Checkpoints, `disk_pin` that for rows on a single disk, each or None. `archive` is the observation of the log's
+    archive. `ledgers` is the log's ledger list, or None. `streams` are the pins of change streams. `standings` is computed once from the
+    rest, for plan, status and gauges. `now` is the time of the observation. `instance_id` is the INSTANCEID of the log's BookKeeper
+    cluster.
     """
 
     herddb: HerdDBCluster | None
@@ -68,6 +69,7 @@ class TablespaceObserved:
     progress: RestoreProgress | Unknown | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
+    without_files: frozenset[str] = frozenset()
     tls: TlsUsable | TlsUnusable | None = None
     log_pin: LogPin | Unknown | None = None
     disk_pin: LogPin | Unknown | None = None
@@ -79,6 +81,11 @@ class TablespaceObserved:
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()
     instance_id: str | Unknown = NOT_LOOKED_AT
+
+    @property
+    def with_files(self) -> tuple[Checkpoint, ...]:
+        """Returns the Checkpoints on whose files log and archive may rest."""
+        return tuple(each for each in self.checkpoints if each.metadata.name not in self.without_files)
 
     def log_of(self, uuid: str) -> LogIdentity | Unknown:
         """Returns the log of the tablespace with this uuid."""
