@@ -63,7 +63,9 @@ def decide_expiry(
     reached = reached_bases(held, archive_begins(held, seen, place), found)
     old = [base for base in reached if (moment := base.holds_nothing_after) is not None and moment <= start]
     if old:
-        return KeptFrom(max(old, key=_order))
+        newest = max(old, key=_order)
+        locked = seen.locked.get(newest.name)
+        return KeptFrom(newest) if locked is None else KeptWhole(locked)
     if held.begins_log and held.first_millis / 1000 >= start.timestamp():
         return KeptWhole(f"the log does not reach back for {within} yet")
     oldest = min(reached, key=_order, default=None)

@@ -49,6 +49,7 @@ from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.node import Node
 from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, label, pod_trouble
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.encryption_keys import secrets_of
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.spark.observe_places import observe_keys, observe_store_secrets
 
@@ -93,6 +94,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
             trouble=_archiver_trouble(tablespace, reader),
             now=now.timestamp(),
             unread=unread,
+            locked=_locked(tablespace, checkpoints, reader),
             store=_secrets_of_archive(tablespace, reader),
         ),
         instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
@@ -118,6 +120,21 @@ def _without_files(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: 
     claims = {each.metadata.name: each.spec.destination.claim_name for each in checkpoints if each.manifest is not None}
     there = {claim for claim in claims.values() if claim is None or reader.kubernetes.has_claim(ObjectKey(namespace, claim))}
     return frozenset(name for name, claim in claims.items() if claim not in there)
+
+
+def _locked(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> dict[str, str]:
+    """Returns by name why nobody can read a Checkpoint, if something of the archive may expire for it: its Secret lacks its key."""
+    archive, namespace = tablespace.spec.log.archive, tablespace.metadata.namespace
+    if archive is None or archive.retention is None:
+        return {}
+    needed = {each.metadata.name: (each.status.encrypted_with, secrets_of(each.spec.destination)) for each in checkpoints if each.status}
+    keys = {secret: reader.kubernetes.recent_secret(ObjectKey(namespace, secret)) or {} for _, named in needed.values() for secret in named}
+    return {
+        name: f"the Checkpoint {name} needs the key {key}, which the Secret {secret} does not have"
+        for name, (key, named) in needed.items()
+        for secret in named
+        if key is not None and key not in keys[secret]
+    }
 
 
 def _named(document: Json) -> str | None:
