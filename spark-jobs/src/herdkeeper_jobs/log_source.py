@@ -16,7 +16,7 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
-from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, last_confirmed
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmed, LastConfirmedUnknownError, end_of_confirmed
 from herdkeeper_jobs.errors import (
     CheckpointRefused,
     CheckpointRetryable,
@@ -28,6 +28,14 @@ from herdkeeper_jobs.errors import (
 )
 from herdkeeper_jobs.manifests.manifest import FOLDER, Identity
 from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What can be read of a log now: ledgers, each with the last entry. `doubt`: why more may be confirmed; empty if it is not."""
+
+    ledgers: list[tuple[LedgerMetadata, int]]
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ class LogSource:
         CheckpointRetryable if the log is empty or no bookie of its open ledger answers.
         """
         for metadata in reversed(self._metadata(self._ledgers().active)):
-            if (last := self._confirmed(metadata)) >= 0:
+            if (last := self._confirmed(metadata).entry_id) >= 0:
                 return Lsn(metadata.ledger_id, last)
         raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
 
@@ -97,7 +105,7 @@ class LogSource:
             raise LogDropped(f"the log of tablespace {self.tablespace.name!r} {_without(ledgers.active, first)}")
         metadata = self._metadata([ledger for ledger in ledgers.active if (first or 0) <= ledger <= target.ledger_id])
         read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
-        confirmed = self._confirmed(metadata[-1])
+        confirmed = self._confirmed(metadata[-1]).entry_id
         if target.entry_id > confirmed:
             if metadata[-1].closed:
                 raise CheckpointRefused(
@@ -115,6 +123,10 @@ class LogSource:
         It ends with the first open ledger: what follows can't be read before its end is known. Raises LogTruncatedError if the beginning
         was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable and InvariantViolated as `ledgers_up_to`.
         """
+        return self.readable(first).ledgers
+
+    def readable(self, first: Lsn | None) -> Readable:
+        """As `readable_from`, and whether more may be confirmed."""
         ledgers = self._ledgers()
         begin = ledgers.first if first is None else first.ledger_id
         if begin is not None and (not ledgers.active or begin < ledgers.active[0]):
@@ -127,10 +139,14 @@ class LogSource:
             raise CheckpointRefused(f"LSN {first}: ledger {first.ledger_id} is not in the log of {self.tablespace.name!r}")
         found: list[tuple[LedgerMetadata, int]] = []
         for metadata in self._metadata([ledger for ledger in ledgers.active if begin is None or ledger >= begin]):
-            found.append((metadata, self._confirmed(metadata)))
+            confirmed = self._confirmed(metadata)
+            found.append((metadata, confirmed.entry_id))
             if not metadata.closed:
-                break
-        return found
+                # The list was read before the metadata: a leader closes a ledger before it lists the next one.
+                follower = next((ledger for ledger in ledgers.active if ledger > metadata.ledger_id), None)
+                unclosed = f"ledger {metadata.ledger_id} is followed by ledger {follower} but not closed, so its end is unknown"
+                return Readable(found, confirmed.doubt if follower is None else unclosed)
+        return Readable(found)
 
     def first_left(self) -> Lsn | None:
         """Where the rest of the log begins; None while that is the log's own beginning."""
@@ -145,9 +161,9 @@ class LogSource:
         """Maps each ledger of the log to the next one, if there is one."""
         return dict(itertools.pairwise(self._ledgers().active))
 
-    def _confirmed(self, metadata: LedgerMetadata) -> int:
+    def _confirmed(self, metadata: LedgerMetadata) -> LastConfirmed:
         try:
-            return last_confirmed(metadata, self.catalog.bookie_addresses())
+            return end_of_confirmed(metadata, self.catalog.bookie_addresses())
         except LastConfirmedUnknownError as error:
             raise CheckpointRetryable(str(error)) from error
 

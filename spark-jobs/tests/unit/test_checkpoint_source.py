@@ -25,7 +25,7 @@ from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper_jobs import log_source
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
-from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmed, LastConfirmedUnknownError
 from herdkeeper_jobs.checkpoint import cli
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, TlsAddress, follower_digest, follower_tables, log_position
@@ -87,10 +87,10 @@ class PlayedCatalog:
 
 
 def log_of(catalog: PlayedCatalog, monkeypatch: pytest.MonkeyPatch, confirmed: int = 4) -> LogSource:
-    def last_confirmed(metadata: LedgerMetadata, addresses: object) -> int:
-        return confirmed if metadata.last_entry_id is None else metadata.last_entry_id
+    def end_of_confirmed(metadata: LedgerMetadata, addresses: object) -> LastConfirmed:
+        return LastConfirmed(confirmed if metadata.last_entry_id is None else metadata.last_entry_id)
 
-    monkeypatch.setattr(log_source, "last_confirmed", last_confirmed)
+    monkeypatch.setattr(log_source, "end_of_confirmed", end_of_confirmed)
     return open_log(catalog, "/ns/db/herd/", "demo")  # type: ignore[arg-type]
 
 
@@ -175,10 +175,10 @@ def test_what_an_ensemble_tells_leads_to_no_folder_of_another_log(found: str) ->
 def test_bookies_that_do_not_answer_are_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_of(PlayedCatalog(), monkeypatch)
 
-    def nobody(metadata: LedgerMetadata, addresses: object) -> int:
+    def nobody(metadata: LedgerMetadata, addresses: object) -> LastConfirmed:
         raise LastConfirmedUnknownError("no bookie reported its LAC")
 
-    monkeypatch.setattr(log_source, "last_confirmed", nobody)
+    monkeypatch.setattr(log_source, "end_of_confirmed", nobody)
     with pytest.raises(CheckpointRetryable, match="no bookie reported"):
         log.confirmed_end()
 

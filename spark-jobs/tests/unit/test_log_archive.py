@@ -482,9 +482,8 @@ class Looks(threading.Event):
         return False
 
 
-def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more(
-    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def reported(archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> list[ArchiveProgress]:
+    """What the program reports after each of its looks at the log, between which this happens."""
     told: list[ArchiveProgress] = []
 
     def noted(step: Callable[[], None]) -> Callable[[], None]:
@@ -494,6 +493,16 @@ def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more
 
         return note
 
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
+    looks = Looks(*map(noted, (*between, lambda: None)))
+    assert cli.main([*where, "--destination", str(place), "--place", "archives", "--every", "60"], looks) == 0
+    return told
+
+
+def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more(
+    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unreadable() -> None:
         archive.log.metadata.addresses.clear()
 
@@ -504,11 +513,7 @@ def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more
     addresses = dict(archive.log.metadata.addresses)
     archive.write(3, 5, closed=True)
     archive.write(5, 2, closed=False)
-    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
-    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
-    looks = Looks(noted(unreadable), noted(readable), noted(lambda: None))
-    assert cli.main([*where, "--destination", str(place), "--place", "archives", "--every", "60"], looks) == 0
-    first, stuck, again = told
+    first, stuck, again = reported(archive, place, monkeypatch, unreadable, readable)
     assert first.held == ArchivedRange((3, 0), 3000, True, (5, 0), 5000, (5, 1))
     assert (first.destination, first.trouble, stuck.held) == ("archives", "", first.held)
     assert (stuck.current_at_millis, "no bookie reported its LAC" in stuck.trouble) == (first.current_at_millis, True)
@@ -519,6 +524,39 @@ def test_the_program_goes_on_and_reports_what_is_archived_and_what_prevents_more
     assert again.lag_seconds is not None
     assert again.current_at_millis >= first.current_at_millis
     assert again.lag_seconds >= (again.current_at_millis - first.current_at_millis) / 1000
+
+
+def test_an_archive_is_not_called_current_while_too_few_bookies_tell_what_is_confirmed(
+    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_a_bookie_that_lags() -> None:
+        for name in ("b1", "b2"):
+            del archive.log.metadata.addresses[name]
+        archive.write(5, 6, closed=False)
+        for entry in range(2, 6):
+            lagging.pop((5, entry))
+
+    addresses, lagging = dict(archive.log.metadata.addresses), archive.log.bookies[0].entries
+    archive.write(5, 2, closed=False)
+    first, alone, all_again = reported(
+        archive, place, monkeypatch, only_a_bookie_that_lags, lambda: archive.log.metadata.addresses.update(addresses)
+    )
+    assert first.trouble == ""
+    assert alone.current_at_millis == first.current_at_millis, "the other two may have confirmed entries"
+    assert alone.trouble == "2 of 3 bookies of the open ledger 5 don't tell what is confirmed"
+    assert (all_again.held and all_again.held.last, all_again.trouble) == ((5, 4), "")
+    assert all_again.current_at_millis != first.current_at_millis
+
+
+def test_an_archive_is_not_called_current_while_a_ledger_before_the_last_one_is_not_closed(
+    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.write(5, 3, closed=False)
+    archive.write(7, 4, closed=False)
+    before, after = reported(archive, place, monkeypatch, lambda: archive.write(5, 3, closed=True))
+    assert (before.held and before.held.last, before.current_at_millis) == ((5, 1), None)
+    assert before.trouble == "ledger 5 is followed by ledger 7 but not closed, so its end is unknown"
+    assert (after.held and after.held.last, after.trouble, after.current_at_millis is None) == ((7, 2), "", False)
 
 
 @pytest.mark.parametrize("there", [(8, False), (2, True)], ids=["another entry", "no such entry"])

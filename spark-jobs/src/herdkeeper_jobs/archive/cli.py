@@ -180,9 +180,9 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
 
 
 def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:
-    """The progress of a run that began at a time, in seconds: all that was confirmed then is archived now."""
-    if not copied.complete:
-        return replace(before, held=held, trouble="")
+    """The progress of a run that began at a time, in seconds: all that was confirmed then is archived now, unless that is in doubt."""
+    if not copied.complete or copied.doubt:
+        return replace(before, held=held, trouble=copied.doubt)
     since = began if before.current_at_millis is None else before.current_at_millis / 1000
     lag = max(0.0, time.time() - since) if copied.segments else before.lag_seconds
     return ArchiveProgress(before.destination, held, int(began * 1000), lag)
@@ -201,9 +201,10 @@ def _require_valid(parsed: argparse.Namespace) -> None:
 
 
 def _sentence(copied: Copied) -> str:
+    doubt = f"; {copied.doubt}, so later entries may be confirmed" if copied.doubt else ""
     if copied.end is None:
-        return "the log has no confirmed entry yet"
-    end = f"the archive ends with {copied.end.last.lsn}, and holds moments up to {stamp(copied.end.highest_timestamp_millis)}"
+        return f"the log has no confirmed entry yet{doubt}"
+    end = f"the archive ends with {copied.end.last.lsn}, and holds moments up to {stamp(copied.end.highest_timestamp_millis)}{doubt}"
     return f"{copied.entries} entries in {copied.segments} segments were archived; {end}" if copied.segments else f"nothing was new; {end}"
 
 

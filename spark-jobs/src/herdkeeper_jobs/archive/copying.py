@@ -15,7 +15,7 @@ from herdkeeper_jobs.archive.parts import WholeLog, why_of_another_log
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, proven
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
-from herdkeeper_jobs.log_source import LogSource
+from herdkeeper_jobs.log_source import LogSource, Readable
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -28,12 +28,13 @@ MOST_SEGMENTS = 16
 @dataclass(frozen=True, slots=True)
 class Copied:
     """The result of a run: committed segments and entries, and the archive's last segment (None: empty). `complete`: it reached the end
-    that was confirmed at its start."""
+    that was known to be confirmed at its start; `doubt`: why more may have been, or empty."""
 
     segments: int
     entries: int
     end: SegmentManifest | None
     complete: bool
+    doubt: str = ""
 
 
 def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETTINGS, segment_bytes: int = SEGMENT_BYTES) -> Copied:
@@ -51,30 +52,34 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
         if (why := why_of_another_log(WholeLog(log, place.folder, place.identity), end, end.last.lsn, settings)) is not None:
             raise InvariantViolated(f"{why}. Nothing was archived: give each its own destination")
     begin = log.first_left() if end is None else end.resume
+    readable = _readable(log, end, begin)
     copied = entries = 0
-    for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):
+    for rows, next_ledger in _pieces(log, (readable.ledgers, begin), settings, segment_bytes):
         committed = commit_segment(rows, place, Link(end, begin is None and end is None, next_ledger))
         if committed is None:
             raise CheckpointRetryable(f"another run archived the log after {'nothing' if end is None else end.last.lsn} just now")
         end, copied, entries = committed, copied + 1, entries + committed.entries
         if copied == MOST_SEGMENTS:
             return Copied(copied, entries, end, complete=False)
-    return Copied(copied, entries, end, complete=True)
+    return Copied(copied, entries, end, complete=True, doubt=readable.doubt)
 
 
-def _pieces(
-    log: LogSource, behind: tuple[SegmentManifest | None, Lsn | None], settings: ReadSettings, segment_bytes: int
-) -> Iterator[tuple[pa.Table, int | None]]:
-    """Yields the entries behind the archive's end, in pieces, each with the ledger that follows it."""
-    end, begin = behind
+def _readable(log: LogSource, end: SegmentManifest | None, begin: Lsn | None) -> Readable:
     try:
-        readable = log.readable_from(begin)
+        return log.readable(begin)
     except LogTruncatedError as error:
         there = "the archive is empty" if end is None else f"the archive ends with {end.last.lsn}"
         raise CheckpointRefused(
             f"{there}, and {error}: the entries between them are lost to the archive. Move the folder `log` of the tablespace away from the"
             f" destination, or use another destination: a new archive begins there with the rest of the log"
         ) from error
+
+
+def _pieces(
+    log: LogSource, behind: tuple[list[tuple[LedgerMetadata, int]], Lsn | None], settings: ReadSettings, segment_bytes: int
+) -> Iterator[tuple[pa.Table, int | None]]:
+    """Yields the entries behind the archive's end, in pieces, each with the ledger that follows it."""
+    readable, begin = behind
     successors = log.successors()
     held: list[pa.RecordBatch] = []
     size = 0

@@ -172,18 +172,34 @@ def digest_of(metadata: LedgerMetadata) -> EntryDigest:
     return entry_digest(metadata.digest_type or DigestType.CRC32, metadata.password)
 
 
+@dataclass(frozen=True, slots=True)
+class LastConfirmed:
+    """The last certainly confirmed entry of a ledger, -1 for none. `doubt`: why later ones may be confirmed, too; empty if none was."""
+
+    entry_id: int
+    doubt: str = ""
+
+
 def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddress], settings: ReadSettings = DEFAULT_SETTINGS) -> int:
-    """Returns the last certainly confirmed entry, -1 for none: a closed ledger's last entry, else a LAC, without fencing.
+    """As `end_of_confirmed`, the entry alone."""
+    return end_of_confirmed(metadata, addresses, settings).entry_id
+
+
+def end_of_confirmed(
+    metadata: LedgerMetadata, addresses: Mapping[str, BookieAddress], settings: ReadSettings = DEFAULT_SETTINGS
+) -> LastConfirmed:
+    """Returns the last certainly confirmed entry: a closed ledger's last entry, else a LAC, without fencing.
 
     The maximum over the answering bookies is safe. The writer puts its current LAC into each entry, so each such value was confirmed.
-    Recovery never closes a ledger below a confirmed entry. Fewer answers only give an older LAC. The entry before the last segment is
+    Recovery never closes a ledger below a confirmed entry. Fewer answers only give an older LAC: if as many bookies as the ack quorum don't
+    answer, later entries may be on them alone. The entry before the last segment is
     confirmed, too, since a writer starts a segment after its LAC. An entry's own id proves nothing: it may not be acknowledged yet.
 
     All bookies are asked at once; late ones are left out once enough others have answered. Raises LastConfirmedUnknownError if no bookie of
     the last segment answered.
     """
     if metadata.last_entry_id is not None:
-        return metadata.last_entry_id
+        return LastConfirmed(metadata.last_entry_id)
     segment = metadata.segments[-1]
     how = (metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
     asked = [in_thread(partial(_lac_or_reason, bookie_id, how)) for bookie_id in segment.bookies]
@@ -193,7 +209,9 @@ def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddre
     if not lacs:
         reasons = "; ".join(reason for reason in outcomes if isinstance(reason, str))
         raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
-    return max(segment.first_entry_id - 1, *lacs)
+    silent = len(asked) - len(lacs)
+    doubt = f"{silent} of {len(asked)} bookies of the open ledger {metadata.ledger_id} don't tell what is confirmed"
+    return LastConfirmed(max(segment.first_entry_id - 1, *lacs), doubt if silent >= metadata.ack_quorum else "")
 
 
 def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patience_seconds: float) -> None:
