@@ -135,6 +135,7 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
         ("the log is empty", ArchiveObserved(replace(PROGRESS, held=None), now=100), "True", Reason.ARCHIVED, "has no confirmed entry"),
         ("it is late", ArchiveObserved(PROGRESS, trouble="no pod", now=213), "False", Reason.ARCHIVE_LAGS, "1970-01-01T00:01:02.000Z is"),
         ("it can't go on", ArchiveObserved(replace(PROGRESS, trouble="full"), now=63), "False", Reason.ARCHIVE_STANDS, "since: full"),
+        ("a key is gone", ArchiveObserved(replace(PROGRESS, locked="why"), now=63), "False", Reason.WAITING_FOR_SECRET, "be read: why"),
         ("it has a long way to go", ArchiveObserved(replace(PROGRESS, current_at_millis=None)), "False", Reason.ARCHIVE_STARTING, "being"),
         ("its pod does not run", ArchiveObserved(trouble="no pod"), "False", Reason.ARCHIVE_STARTING, "archives; its pod: no pod"),
         ("it went to another claim", ArchiveObserved(replace(PROGRESS, destination="o")), "False", Reason.ARCHIVE_STARTING, "nothing is"),
@@ -198,7 +199,7 @@ def test_a_log_that_is_held_back_for_the_archive_says_so() -> None:
     assert condition.message.endswith("see the condition LogArchived")
 
 
-@pytest.mark.parametrize("progress", [PROGRESS, ArchiveProgress("c", None, None, None, "why", "a gap")])
+@pytest.mark.parametrize("progress", [PROGRESS, ArchiveProgress("c", None, None, None, "why", "a gap", "no key")])
 def test_progress_is_read_as_it_was_written(progress: ArchiveProgress) -> None:
     assert decode_archive_progress(encode_archive_progress(progress)) == progress
 

@@ -12,7 +12,7 @@ from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from secret_keys import MountedSecret
-from test_log_archive import IDENTITY, Archive
+from test_log_archive import IDENTITY, Archive, reported
 
 from herdkeeper_jobs.archive import cli
 from herdkeeper_jobs.archive.copying import Copied, copy_log
@@ -71,6 +71,24 @@ def test_without_the_old_key_the_archive_goes_on_and_what_needs_that_key_says_so
     assert archive.up_to(Lsn(7, 1), Lsn(5, 0))[1] != []
     with pytest.raises(KeyUnusable, match=r"log/segments/.*json is encrypted with the key '2026-11'.*has '2027-05'; put that key back"):
         archive.up_to(Lsn(7, 1))
+
+
+def test_an_archive_whose_beginning_nobody_can_read_any_more_is_reported(
+    archive: Archive, place: StoredPath, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.log.metadata.instance_id = "c"
+    old = keys.add("2026-11")
+    archive.write(3, 5, closed=True)
+    copied(archive, old)
+    new = keys.add("2027-05")
+    archive.write(5, 4, closed=True)
+    copied(archive, new)
+    there, gone, back = reported(
+        archive, place, monkeypatch, lambda: keys.remove("2026-11"), lambda: keys.put(old, "old"), encrypt_with=keys.folder / "2027-05"
+    )
+    assert "is encrypted with the key '2026-11'" in gone.locked
+    assert (there.locked, gone.trouble, back.locked) == ("", "", "")
+    assert gone.current_at_millis != there.current_at_millis, "the archive goes on with the new key"
 
 
 def test_a_changed_manifest_of_a_segment_is_neither_read_nor_continued_from(archive: Archive, keys: MountedSecret) -> None:

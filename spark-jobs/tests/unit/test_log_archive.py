@@ -482,7 +482,9 @@ class Looks(threading.Event):
         return False
 
 
-def reported(archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> list[ArchiveProgress]:
+def reported(
+    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None], encrypt_with: Path | None = None
+) -> list[ArchiveProgress]:
     """What the program reports after each of its looks at the log, between which this happens."""
     told: list[ArchiveProgress] = []
 
@@ -496,7 +498,8 @@ def reported(archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(*map(noted, (*between, lambda: None)))
-    assert cli.main([*where, "--destination", str(place), "--place", "archives", "--every", "60"], looks) == 0
+    keys = [] if encrypt_with is None else ["--encrypt-with", str(encrypt_with)]
+    assert cli.main([*where, *keys, "--destination", str(place), "--place", "archives", "--every", "60"], looks) == 0
     return told
 
 

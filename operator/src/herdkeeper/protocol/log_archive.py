@@ -56,6 +56,8 @@ class ArchiveProgress:
     """Why the last run failed, or empty."""
     expiry_trouble: str = ""
     """Why segments that should expire did not, or empty. Archivers of an earlier version expire nothing."""
+    locked: str = ""
+    """Why the oldest segment can't be read, or empty: its key is missing, while the archive goes on with a newer one."""
 
 
 @dataclass(frozen=True, slots=True)

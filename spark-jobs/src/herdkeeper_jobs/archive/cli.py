@@ -26,12 +26,12 @@ from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
-from herdkeeper_jobs.archive.segment import Place, newest_segment
+from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, proven
 from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.encryption.keys import writing_key
-from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, LogTruncatedError
 from herdkeeper_jobs.log_source import LogSource, open_log
 from herdkeeper_jobs.manifests.manifest import tablespace_folder
 from herdkeeper_jobs.manifests.run_id import why_no_run_id
@@ -133,7 +133,8 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         _require_held(log, place, before.held)
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
-            publish_progress(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began)))
+            told = _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began))
+            publish_progress(catalog.client, place, replace(told, locked=_why_locked(place)[:_MOST_TROUBLE]))
     except Exception as error:
         failed = _failed(error)
         if parsed.place:
@@ -177,6 +178,17 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         failed = _failed(error)
         _log.warning("nothing expires", outcome=failed.outcome.value, sentence=failed.sentence)
         return replace(progress, expiry_trouble=failed.sentence[:_MOST_TROUBLE])
+
+
+def _why_locked(place: Place) -> str:
+    """Returns why the oldest segment can't be read, or an empty string. Keys are rotated: it has the oldest one that is still needed."""
+    oldest = oldest_segment(place.folder, place.identity)
+    try:
+        if oldest is not None:
+            proven(oldest, place.folder)
+    except KeyUnusable as error:
+        return str(error)
+    return ""
 
 
 def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:

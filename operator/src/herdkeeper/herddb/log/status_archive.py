@@ -129,7 +129,9 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
     stuck = f"; nothing expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
     no_other = f"; another pod could not open it: {seen.store.why}" if isinstance(seen.store, StoreUnusable) else ""
     done = f"the log is archived at {where.described}, every {archive.every_seconds} s"
-    return Health("True", Reason.ARCHIVED, f"{done}{start}{stuck}{no_other}")
+    archived = Health("True", Reason.ARCHIVED, f"{done}{start}{stuck}{no_other}")
+    why = f"{archived.message}; but its beginning can't be read: {progress.locked}"
+    return Health("False", Reason.WAITING_FOR_SECRET, why) if progress.locked else archived
 
 
 def _unopened(seen: ArchiveObserved, so_far: str) -> Health | None:
