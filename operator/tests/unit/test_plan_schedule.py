@@ -16,7 +16,7 @@ from herdkeeper.api.resource import Condition
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.engine.gauges.figures import show_figures
-from herdkeeper.herddb.log.identity import instance_of
+from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
@@ -228,6 +228,19 @@ def test_a_verified_checkpoint_that_somebody_deleted_is_none_any_more():
         assert (summary.health.reason, summary.conditions["Current"].status) == (Reason.CHECKPOINT_OVERDUE, "False")
         assert (summary.fields["newestVerified"], summary.fields["verified"]) == (None, 0)
         assert summary.fields["lastSuccessfulTime"] == "2026-05-09T03:40:00Z", "that there was one stays true"
+
+
+def test_a_checkpoint_of_another_tablespace_or_an_earlier_one_of_the_name_makes_no_schedule_current():
+    """The schedule was pointed at another Tablespace, or its tablespace was dropped and made again."""
+    named = CHECKPOINTS.spec.template.tablespace_ref.name
+    mine, other = replace(LAST, tablespace=named, log=LogIdentity("i", "a-uuid")), replace(LAST, tablespace="another")
+    earlier = replace(mine, log=LogIdentity("i", "an-earlier-one"))
+    seen = CheckpointSeries(CHECKPOINTS, (), at("09T05:00"), tablespace=with_status(quickstart("Tablespace"), uuid="a-uuid"))
+    for runs, newest, current in (((mine,), LAST.name, "True"), ((other,), None, "False"), ((earlier,), None, "False")):
+        summary = summarize_scheduled_checkpoint(replace(seen, runs=runs), {})
+        assert (summary.fields["newestVerified"], summary.conditions["Current"].status) == (newest, current)
+    unknown = replace(seen, runs=(earlier,), tablespace=Unknown("it can't be read"))
+    assert summarize_scheduled_checkpoint(unknown, {}).conditions["Current"].status == "True", "nobody knows its log"
 
 
 def test_the_gauge_shows_the_time_of_a_verified_checkpoint_that_is_still_there():

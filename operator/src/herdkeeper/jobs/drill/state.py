@@ -14,7 +14,7 @@ from herdkeeper.api.tablespace import RecoveryWindow
 from herdkeeper.herddb.log.archive_expiry import needed_by_archive
 from herdkeeper.herddb.log.checkpoint_base import bases, is_made_for_a_drill
 from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, log_of
-from herdkeeper.jobs.schedule.state import RunSeries
+from herdkeeper.jobs.schedule.state import Run, RunSeries
 from herdkeeper.planning.due import newest_time
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects, ended_in, pods_of_job
@@ -109,6 +109,14 @@ class CheckpointSeries(RunSeries):
         """Names of the Checkpoints of Tablespaces that the schedule named before."""
         now = self.schedule.spec.template.tablespace_ref
         return frozenset(made.metadata.name for made in self.drill.checkpoints if made.spec.tablespace_ref != now)
+
+    def is_of_the_tablespace(self, run: Run) -> bool:
+        """Returns whether a run is of the tablespace that the schedule names now, as far as known: not of one that it named before, nor of
+        an earlier one of the same name.
+        """
+        uuid = self.tablespace.made_uuid if isinstance(self.tablespace, Tablespace) else None
+        same_log = uuid is None or run.log is None or run.log.tablespace_uuid == uuid
+        return same_log and run.tablespace in (None, self.schedule.spec.template.tablespace_ref.name)
 
     @property
     def newest_drill(self) -> DrillStatus | None:

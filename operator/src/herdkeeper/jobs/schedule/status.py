@@ -35,16 +35,17 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, decided: Mapping[st
         return _unreadable(series, series.runs)
     verified = sorted((run for run in series.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
     kept = [run for run in verified if not run.going]
+    mine = [run for run in kept if series.is_of_the_tablespace(run)]
     fields = {
         **_fields(series, verified),
-        "newestVerified": kept[-1].name if kept else None,
-        "newestVerifiedTime": text_of(kept[-1].completed) if kept and kept[-1].completed else None,
+        "newestVerified": mine[-1].name if mine else None,
+        "newestVerifiedTime": text_of(mine[-1].completed) if mine and mine[-1].completed else None,
         "verified": len(kept),
         **drill_fields(series, decided),
     }
     drilled = drill_health(series, fields)
     conditions = {
-        CURRENT: _current(series, max((run.completed for run in kept if run.completed), default=None)),
+        CURRENT: _current(series, max((run.completed for run in mine if run.completed), default=None)),
         **({} if drilled is None else {RESTORE_DRILLED: drilled}),
     }
     wrong = next((each for each in conditions.values() if each.status == "False"), None)
@@ -70,7 +71,7 @@ def _findings(series: RunSeries, succeeded: list[Run]) -> dict[str, Any]:
 
 
 def _current(series: CheckpointSeries, success: datetime.datetime | None) -> Health:
-    """`success`: when the newest verified checkpoint was completed, of those that nobody deletes."""
+    """`success`: when the newest verified checkpoint of the tablespace was completed, of those that nobody deletes."""
     spec = series.schedule.spec
     overdue = overdue_at(timetable_of(spec), success or series.created_at)
     newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "there is no verified checkpoint"
