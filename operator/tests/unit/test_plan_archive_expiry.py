@@ -379,6 +379,22 @@ def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_tablespaces
     assert needed_by_archive(stored, (base(9), base(8)), INSTANCE, NOON) == {"d9"}
 
 
+def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_archivers_report_is_lost() -> None:
+    told = with_status(ARCHIVED, uuid=UUID, archive=ArchiveStatus(claim_name="archives"), recovery_window=window(9))
+    checkpoints = (base(9), base(8))
+    for lost in (ArchiveObserved(None), seen(None)):
+        found = archive_fields(told, replace(SEEN, archive=lost, checkpoints=checkpoints), UUID)
+        stored = with_status(
+            ARCHIVED,
+            uuid=UUID,
+            archive=ArchiveStatus.model_validate(found["archive"]),
+            recovery_window=RecoveryWindow.model_validate(found["recoveryWindow"]),
+        )
+        assert needed_by_archive(stored, checkpoints, INSTANCE, NOON) == {"d9"}
+    elsewhere = with_status(told, archive=ArchiveStatus(claim_name="another"))
+    assert "recoveryWindow" not in archive_fields(elsewhere, replace(SEEN, archive=ArchiveObserved(None)), UUID), "another archive begins"
+
+
 def test_a_schedule_does_not_know_what_an_archive_needs_of_which_the_status_says_nothing() -> None:
     for lost in (with_status(ARCHIVED, uuid=UUID), with_status(EXPIRES, uuid=UUID)):
         unknown = needed_by_archive(lost, (base(9), base(8)), INSTANCE, NOON)

@@ -34,7 +34,7 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     if isinstance(progress, Unknown):
         return remembered_archive(tablespace)
     if progress is None or progress.destination != place:
-        return {"archive": _where(archive)}
+        return {"archive": _where(archive), **_remembered_window(tablespace, place)}
     held, log = progress.held, seen.log_of(uuid)
     decision = decide_expiry(archive, seen.archive, seen.with_files, log)
     known = {
@@ -46,13 +46,20 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
         "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
         "expiry": _expiry(archive, decision, progress.expiry_trouble),
     }
-    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.with_files, (log, decision))
+    shown = {"archive": {key: value for key, value in known.items() if value is not None}}
+    if held is None:
+        return {**shown, **_remembered_window(tablespace, place)}
+    window = recovery_window(held, archive_begins(held, seen.archive, place), seen.with_files, (log, decision))
     if isinstance(window, Unknown):
         window = remembered_archive(tablespace).get("recoveryWindow")
-    return {
-        "archive": {key: value for key, value in known.items() if value is not None},
-        **({} if window is None else {"recoveryWindow": window}),
-    }
+    return {**shown, **({} if window is None else {"recoveryWindow": window})}
+
+
+def _remembered_window(tablespace: Tablespace, place: str) -> dict[str, Any]:
+    """Returns the window as stored, if it is of the archive at this place: a lost report does not end it."""
+    before = tablespace.status.archive if tablespace.status is not None else None
+    there = before is not None and place == (before.claim_name if before.object_store is None else before.object_store.place)
+    return {name: value for name, value in remembered_archive(tablespace).items() if there and name == "recoveryWindow"}
 
 
 def recovery_window(
