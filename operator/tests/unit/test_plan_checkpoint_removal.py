@@ -38,6 +38,8 @@ DECLARED = with_metadata(with_spec(EXAMPLE, deletion_policy="Delete"), uid="mine
 GOING = with_metadata(
     with_status(DECLARED, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, verified="re-read"), deletion_timestamp=DELETED
 )
+REUSES = GOING.model_copy(update={"status": GOING.status.model_copy(update={"reused": True})})
+"""It found the manifest there, of whichever run."""
 CLAIM = GOING.place
 THERE = Claim(CLAIM, "uid-claim")
 
@@ -185,9 +187,17 @@ def test_a_drill_s_checkpoint_takes_along_only_what_its_own_run_made_and_keeps_n
     (made,) = plan_removal(replace(seen(), checkpoint=with_metadata(GOING, labels=labels)), "spark:1").actions
     assert "--only-own" in made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
     drills = with_metadata(other(phase="Succeeded", manifest=MANIFEST), labels=labels)
-    plan = plan_removal(seen(checkpoints=(drills,)), "spark:1")
+    plan = plan_removal(replace(seen(checkpoints=(drills,)), checkpoint=REUSES), "spark:1")
     assert done(plan) == REMOVES, "else nobody would remove them: the drill's Checkpoint does not"
     assert "--only-own" not in plan.actions[0].manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_a_copy_of_a_checkpoint_leaves_the_files_that_the_run_of_the_original_made():
+    """A backup of the resources was brought back, with their status, into another cluster or namespace: the bucket is the same."""
+    copy = with_metadata(GOING, uid="that-of-the-copy")
+    (made,) = plan_removal(replace(seen(), checkpoint=copy), "spark:1").actions
+    args = made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert args[-3:] == ["--only-own", "--run-id", "that-of-the-copy"]
 
 
 def test_a_job_of_an_earlier_checkpoint_of_this_name_says_nothing_about_this_one():
@@ -276,7 +286,7 @@ def test_the_job_names_the_run_and_its_manifest_and_starts_no_spark():
     container = made.manifest["spec"]["template"]["spec"]["containers"][0]
     assert container["args"] == [
         *("python3", "-m", "herdkeeper_jobs.checkpoint.removal_cli", "--destination", "/checkpoints"),
-        *("--manifest", MANIFEST, "--run-id", "mine"),
+        *("--manifest", MANIFEST, "--only-own", "--run-id", "mine"),
     ]
 
 

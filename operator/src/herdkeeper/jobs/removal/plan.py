@@ -2,7 +2,8 @@
 
 A Job removes them once the run has ended and nothing else needs them. Two Checkpoints without a write between them have the same LSN and
 share a manifest, which the last of them removes. A Checkpoint that was made for a drill removes only a manifest of its own: one that it
-found there may have been kept on purpose. An unreadable resource may need the files, so it blocks the removal.
+found there may have been kept on purpose. So does one whose run found none: a manifest of another run is that of the resource of which this
+one is a copy, e.g. from a backup, in another namespace or cluster. An unreadable resource may need the files, so it blocks the removal.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def _begin(seen: CheckpointRun, spark_image: str, waited: float) -> Plan:
             return _let_go(Reason.DELETION_GIVEN_UP, f"its files in {checkpoint.place} were left behind: {unusable.why}")
         why = f"{unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
         return Plan.waiting(unusable.reason, f"its files are not removed: {why}")
-    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image, only_own=is_made_for_a_drill(checkpoint)),), seen.objects)
+    reused = checkpoint.status is not None and checkpoint.status.reused
+    only_own = is_made_for_a_drill(checkpoint) or not reused
+    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image, only_own=only_own),), seen.objects)
     return Plan(made, Plan.waiting(Reason.DELETING, "a Job removes its files").wait)
 
 
