@@ -169,7 +169,7 @@ def test_the_status_has_what_is_archived_and_how_old_it_may_be() -> None:
 
 
 def at(ledger: int, entry: int, stamp: str = "1970-01-01T00:00:30Z", **more: Any) -> Checkpoint:
-    return checkpoint(f"c{ledger}-{entry}", (ledger, entry), lsn_timestamp=stamp, **more)
+    return checkpoint(f"c{ledger}-{entry}", (ledger, entry), **{"lsn_timestamp": stamp, "latest_timestamp": stamp, **more})
 
 
 END = {"to": "1970-01-01T00:01:01.500Z", "toLsn": {"ledgerId": 5, "entryId": 9}}
@@ -191,6 +191,13 @@ END = {"to": "1970-01-01T00:01:01.500Z", "toLsn": {"ledgerId": 5, "entryId": 9}}
 def test_the_window_is_what_can_be_had_from_the_archive(situation: str, held: Any, checkpoints: Any, since: Any) -> None:
     found = fields(replace(PROGRESS, held=held), *checkpoints).get("recoveryWindow")
     assert found == (None if since is None else {**since, **END}), situation
+
+
+def test_the_window_begins_with_the_first_time_for_which_there_is_a_base() -> None:
+    earlier, later = at(4, 3, latest_timestamp=None), at(5, 1, "1970-01-01T00:00:40Z")
+    found = [fields(replace(PROGRESS, held=LATER), *made)["recoveryWindow"] for made in ((later, earlier), (earlier,))]
+    assert [window.get("from") for window in found] == ["1970-01-01T00:00:40Z", None], "one of an earlier version is the base of no time"
+    assert [window["fromLsn"] for window in found] == [{"ledgerId": 4, "entryId": 3}] * 2
 
 
 def test_a_log_that_is_held_back_for_the_archive_says_so() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, Tablespace
@@ -77,18 +77,20 @@ def recovery_window(
     log, decision = what
     to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
     if isinstance(decision, KeptFrom):
-        return {**_since(decision.base), **to}
+        return {**_since([decision.base]), **to}
     if held.begins_log and begins == held.first:
         return {"from": _stamp(held.first_millis), "fromLsn": _lsn(held.first), **to}
     found = bases(checkpoints, log)
     if isinstance(found, Unknown):
         return found
     reached = reached_bases(held, begins, found)
-    return {**_since(min(reached, key=lambda base: base.lsn)), **to} if reached else None
+    return {**_since(sorted(reached, key=lambda base: base.lsn)), **to} if reached else None
 
 
-def _since(base: Base) -> dict[str, Any]:
-    return {**({} if base.moment is None else {"from": base.moment}), "fromLsn": _lsn(base.lsn)}
+def _since(bases_in_order: Sequence[Base]) -> dict[str, Any]:
+    """Returns the first LSN, and the first time, that can be made from these bases. One without `latest` is the base of no time."""
+    first = next((base.latest for base in bases_in_order if base.latest is not None), None)
+    return {**({} if first is None else {"from": first}), "fromLsn": _lsn(bases_in_order[0].lsn)}
 
 
 def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble: str) -> str | None:
