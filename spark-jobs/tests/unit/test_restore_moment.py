@@ -339,6 +339,32 @@ def test_a_checkpoint_of_a_time_that_the_cluster_lost_does_not_move_the_cut_for_
     assert read_manifest(path).base is None
 
 
+@pytest.mark.parametrize(("lsn", "there"), [("5,1", "another"), ("5,9", "no")], ids=["another entry", "no entry"])
+def test_a_checkpoint_of_a_time_that_the_cluster_lost_is_not_taken_for_the_moment_of_its_lsn(
+    place: StoredPath, tmp_path: Path, lsn: str, there: str
+) -> None:
+    at = Lsn.parse(lsn)
+    files = files_of(place, tmp_path)
+    identity = IDENTITY.model_copy(update={"tablespace_uuid": "0ab"})
+    lost = manifest(identity=identity).model_copy(update={"lsn": Position.of(at), "lsn_timestamp_millis": 8_000})
+    commit_manifest(lost, files.checkpoints / "cluster-1" / "0ab")
+    with pytest.raises(RestoreRefused, match=f"the archive has {there} entry at its LSN: one of the two is of a time that the cluster lost"):
+        files.made(lsn)
+
+
+def files_of(place: StoredPath, tmp_path: Path) -> Files:
+    """An archive of the whole log in one segment, without Spark."""
+    bookies = [PlayedBookie() for _ in range(3)]
+    with served(*bookies) as addresses:
+        log = PlayedLog(bookies, addresses, tmp_path)
+        for ledger, entries in ((3, FIRST), (5, SECOND), (8, THIRD)):
+            log.write(ledger, entries, closed=True)
+        spark: Any = None
+        files = Files(spark, log, place, tmp_path / "archives")
+        files.archive(segment_bytes=10_000)
+        return files
+
+
 def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, keys: MountedSecret) -> None:
     """The older one ends before the archive begins; the newer one's key is missing."""
     files.in_cluster("3,1")

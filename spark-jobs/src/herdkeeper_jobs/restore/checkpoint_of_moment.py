@@ -24,6 +24,7 @@ from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import (
     ArchiveBroken,
     SegmentManifest,
+    entry_at,
     holds,
     newest_segment,
     oldest_segment,
@@ -191,10 +192,32 @@ def _chosen(whole: WholeLog, source: MomentSource) -> StoredPath | Lsn:
     lsn = _lsn_of(whole, source)
     path = manifest_path(source.folder, lsn)
     if path.is_file():
+        if (contradiction := _why_of_another_log(whole, path)) is not None:
+            _refuse(whole, source, contradiction)
         return path
     if (why := _why_not_archived(whole, lsn)) is not None:
         _refuse(whole, source, why)
     return lsn
+
+
+def _why_of_another_log(whole: WholeLog, path: StoredPath) -> str | None:
+    """Returns why a checkpoint and the archive are of two histories: a cluster that was put back to an earlier state writes the LSNs that it
+    lost anew. None also if the archive can't tell.
+    """
+    found = read_outline(path)
+    lsn = found.lsn.lsn
+    try:
+        around = [each for each in segments(whole.folder, whole.identity, lsn, lsn) if each.first.lsn <= lsn <= each.last.lsn]
+        times = [entry_at(read_segment(each, whole.folder), lsn).column("timestamp").to_pylist() for each in around]
+    except (InvariantViolated, CheckpointRefused, OSError) as error:
+        _log.warning("the archive was not compared with the checkpoint", reason=str(error))
+        return None
+    if found.lsn_timestamp_millis is None or times in ([], [[found.lsn_timestamp_millis]]):
+        return None
+    return (
+        f"the checkpoint {path.stem} is there, and the archive has {'another' if times[0] else 'no'} entry at its LSN: one of the two is of a "
+        "time that the cluster lost. Restore that checkpoint alone (spec.bootstrap.files without a target), or move its manifest away"
+    )
 
 
 def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
