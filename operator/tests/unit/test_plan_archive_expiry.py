@@ -159,11 +159,11 @@ def test_nothing_goes_for_a_checkpoint_whose_volume_is_gone_nor_does_the_window_
 def test_nothing_goes_for_a_checkpoint_whose_key_is_gone() -> None:
     """The archive before it may be all that somebody can still read."""
     why = "the Checkpoint d8 needs the key 2026-11, which the Secret keys does not have"
-    locked = replace(SEEN, archive=seen(order=ordered(22, 5), locked={"d8": why}), checkpoints=(base(20), base(8)))
+    locked = replace(SEEN, archive=seen(order=ordered(22, 5), doubted={"d8": why}), checkpoints=(base(20), base(8)))
     (step,) = expiry_steps(TOLD, locked, UUID)
     assert (step.order, step.version, step.why) == (None, 3, why)
     assert archive_fields(EXPIRES, locked, UUID)["archive"]["expiry"] == f"nothing expires: {why}"
-    assert decide_expiry(archive(), seen(locked={"d20": why}), (base(20), base(8)), LOG) == decide_expiry(archive(), seen(), (base(8),), LOG)
+    assert decide_expiry(archive(), seen(doubted={"d20": why}), (base(20), base(8)), LOG) == decide_expiry(archive(), seen(), (base(8),), LOG)
 
 
 def test_an_archive_without_a_retention_keeps_everything() -> None:

@@ -10,11 +10,13 @@ from situations import LOG_STORE, quickstart, ready, with_metadata, with_spec, w
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus, Lsn
+from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import TablespaceLog
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.herddb.log.checkpoint_base import doubts, without_files
 from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin
@@ -135,6 +137,32 @@ def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_volume
     assert [(step.path, step.lsn, step.version) for step in log_pin_steps(KEEPS, gone, UUID)] == [(PATH, (7, 0), 8), (DISK_PATH, (7, 0), 5)]
     all_gone = replace(seen, without_files=frozenset({"a", "b"}))
     assert [step.lsn for step in log_pin_steps(KEEPS, all_gone, UUID)] == [BEGIN, BEGIN]
+
+
+KEYS = {"persistentVolumeClaim": {"claimName": "c"}, "encryption": {"keysSecretRef": {"name": "keys"}}}
+MADE = {"completed_at": "2026-01-02T00:00:00Z", "encrypted_with": "2026-11"}
+
+
+@pytest.mark.parametrize(
+    ("volumes", "keys", "lsn", "why"),
+    [
+        ({"c": "2026-01-01T00:00:00Z"}, {"keys": frozenset({"2026-11"})}, (9, 0), None),
+        ({"c": "2026-01-03T00:00:00Z"}, {"keys": frozenset({"2026-11"})}, (7, 0), "the volume claim c was made after the Checkpoint b"),
+        ({"c": "2026-01-01T00:00:00Z"}, {"keys": frozenset({"2027-05"})}, (7, 0), "b needs the key 2026-11, which the Secret keys does not"),
+        ({"c": None}, {"keys": frozenset({"2026-11"})}, (7, 0), None),
+    ],
+    ids=["readable", "its claim was made anew", "its key is gone", "its claim is gone"],
+)
+def test_a_checkpoint_that_nobody_may_be_able_to_read_lets_nothing_go(volumes, keys, lsn, why):
+    older, newest = checkpoint("a", (7, 0)), checkpoint("b", (9, 0), **MADE)
+    newest = with_spec(newest, destination=Destination.model_validate(KEYS))
+    older = with_spec(older, destination=Destination.model_validate({"persistentVolumeClaim": {"claimName": "other"}}))
+    found = (older, newest)
+    doubted = doubts(found, volumes, keys)
+    seen = replace(SEEN, checkpoints=found, without_files=without_files(found, volumes), archive=ArchiveObserved(doubted=doubted))
+    steps = log_pin_steps(KEEPS, replace(seen, log_pin=LogPin(BEGIN, 8), disk_pin=LogPin(BEGIN, 5)), UUID)
+    assert [step.lsn for step in steps] == [lsn, lsn]
+    assert why is None or why in doubted["b"]
 
 
 def test_a_checkpoint_of_a_time_that_the_log_lost_lets_nothing_go():

@@ -301,10 +301,12 @@ class KubernetesReader:
         document = self._source.get_recent("v1", "Secret", key)
         return self.secret(key) if document is None else values_of_secret(document)
 
-    def has_claim(self, key: ObjectKey) -> bool:
-        """Returns whether a volume claim exists, and is not being deleted. If the operator did not make it, this may be minutes old."""
+    def claim_since(self, key: ObjectKey) -> str | None:
+        """Returns when a volume claim was made; None if there is none, or it is being deleted. If the operator did not make it, this may be
+        minutes old.
+        """
         claim = self._source.get_recent("v1", "PersistentVolumeClaim", key)
-        return claim is not None and "deletionTimestamp" not in claim["metadata"]
+        return None if claim is None or "deletionTimestamp" in claim["metadata"] else str(claim["metadata"]["creationTimestamp"])
 
 
 def _by_name(documents: Iterable[Json]) -> dict[tuple[str, str], Json]:

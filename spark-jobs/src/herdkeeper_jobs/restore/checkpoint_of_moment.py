@@ -201,8 +201,8 @@ def _chosen(whole: WholeLog, source: MomentSource) -> StoredPath | Lsn:
 
 
 def _why_of_another_log(whole: WholeLog, path: StoredPath) -> str | None:
-    """Returns why a checkpoint and the archive are of two histories: a cluster that was put back to an earlier state writes the LSNs that it
-    lost anew. None also if the archive can't tell.
+    """Returns why a checkpoint and the archive are of two histories: a cluster that was put back to an earlier state writes its lost LSNs
+    anew. None also if the archive can't tell.
     """
     found = read_outline(path)
     lsn = found.lsn.lsn
@@ -214,9 +214,10 @@ def _why_of_another_log(whole: WholeLog, path: StoredPath) -> str | None:
         return None
     if found.lsn_timestamp_millis is None or times in ([], [[found.lsn_timestamp_millis]]):
         return None
+    there = "another" if times[0] else "no"
     return (
-        f"the checkpoint {path.stem} is there, and the archive has {'another' if times[0] else 'no'} entry at its LSN: one of the two is of a "
-        "time that the cluster lost. Restore that checkpoint alone (spec.bootstrap.files without a target), or move its manifest away"
+        f"the checkpoint {path.stem} is there, and the archive has {there} entry at its LSN: one of the two is of a time that the cluster "
+        "lost. Restore that checkpoint alone (spec.bootstrap.files without a target), or move its manifest away"
     )
 
 

@@ -64,8 +64,8 @@ def decide_expiry(
     old = [base for base in reached if (moment := base.holds_nothing_after) is not None and moment <= start]
     if old:
         newest = max(old, key=_order)
-        locked = seen.locked.get(newest.name)
-        return KeptFrom(newest) if locked is None else KeptWhole(locked)
+        doubt = seen.doubted.get(newest.name)
+        return KeptFrom(newest) if doubt is None else KeptWhole(doubt)
     if held.begins_log and held.first_millis / 1000 >= start.timestamp():
         return KeptWhole(f"the log does not reach back for {within} yet")
     oldest = min(reached, key=_order, default=None)

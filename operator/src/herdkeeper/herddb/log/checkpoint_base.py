@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint
@@ -14,6 +14,7 @@ from herdkeeper.protocol.verification import is_proof
 from herdkeeper.shared import names
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.encryption_keys import secrets_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,33 @@ def bases(
         and (ledgers is None or status.lsn.ledger_id <= max(ledgers.active, default=-1))
         and (restart := _restart(status)) is not None
     )
+
+
+def without_files(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None]) -> frozenset[str]:
+    """Returns the names of the Checkpoints whose volume claim is gone, and their files with it. `volumes` tells since when a claim exists,
+    None if it is gone.
+    """
+    claims = ((each.metadata.name, each.spec.destination.claim_name) for each in checkpoints)
+    return frozenset(name for name, claim in claims if claim in volumes and volumes[claim] is None)
+
+
+def doubts(
+    checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None], keys: Mapping[str, frozenset[str]]
+) -> dict[str, str]:
+    """Returns by name why the files of a Checkpoint may be of no use: its claim was made anew since, e.g. empty, or its Secret lacks its
+    key. `keys` are the names of the keys in each Secret.
+    """
+    found = {}
+    for name, status, place in ((each.metadata.name, each.status, each.spec.destination) for each in checkpoints):
+        if status is None:
+            continue
+        since, made = moment_of(volumes.get(place.claim_name or "")), moment_of(status.completed_at)
+        if since is not None and made is not None and made < since:
+            found[name] = f"the volume claim {place.claim_name} was made after the Checkpoint {name}, so it may not have the files"
+        for secret in secrets_of(place) if status.encrypted_with is not None else ():
+            if status.encrypted_with not in keys.get(secret, ()):
+                found[name] = f"the Checkpoint {name} needs the key {status.encrypted_with}, which the Secret {secret} does not have"
+    return found
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 from a pin on (images/herddb).
 
 Pins are in ZooKeeper, so they hold for every leader, with or without an operator. A pin moves back when what it rested on is gone (a
-deleted Checkpoint or its volume, a replica less), to keep what is left of the log; never because something could not be read.
+deleted Checkpoint, its volume or its key, a replica less), to keep what is left of the log; never because something could not be read.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
 
 
 def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:
-    """Returns the restart position of the newest one, and its name."""
-    found = bases(seen.with_files, seen.log_of(uuid), seen.ledgers)
+    """Returns the restart position of the newest one, and its name. One whose files may be of no use lets nothing go."""
+    usable = (each for each in seen.with_files if each.metadata.name not in seen.archive.doubted)
+    found = bases(usable, seen.log_of(uuid), seen.ledgers)
     if isinstance(found, Unknown):
         return found
     newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)

@@ -66,8 +66,8 @@ class ArchiveObserved:
 
     `progress` is the archiver's report, None before the first; `pin` the operator's pin on unarchived log, or None. `trouble` is why the
     archiver's pod does not run, empty if it runs or was not checked. `now`: Unix seconds. `order` is the order to expire, or None.
-    `unread`: a Checkpoint of the tablespace can't be read. `locked` tells by a Checkpoint's name why its key can't be had. `store` opens
-    the declared object store, None without one, or names the unusable Secret.
+    `unread`: a Checkpoint of the tablespace can't be read. `doubted` tells by a Checkpoint's name why its files may be of no use. `store`
+    opens the declared object store, None without one, or names the unusable Secret.
     """
 
     progress: ArchiveProgress | Unknown | None = None
@@ -76,7 +76,7 @@ class ArchiveObserved:
     now: float = 0.0
     order: SeenOrder | Unknown | None = None
     unread: Unknown | None = None
-    locked: Mapping[str, str] = field(default_factory=dict)
+    doubted: Mapping[str, str] = field(default_factory=dict)
     store: StoreSecrets | StoreUnusable | None = None
 
 

@@ -17,6 +17,7 @@ from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.herddb.log.checkpoint_base import doubts, without_files
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder, SeenStream
 from herdkeeper.herddb.observe.cluster import declared_tablespaces
@@ -79,6 +80,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     credentials = read_credentials(herddb, reader)
     pods = reader.kubernetes.owned(herddb.KIND, herddb.key, NODES)
     checkpoints, unread = checkpoints_of(tablespace, reader)
+    volumes = _volumes(checkpoints, namespace, reader)
     seen = replace(
         seen,
         nodes=read_nodes(herddb, pods, reader),
@@ -87,14 +89,14 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, reader) if _is_chosen(tablespace, herddb, seen.record) else {},
         checkpoints=checkpoints,
-        without_files=_without_files(checkpoints, namespace, reader),
+        without_files=without_files(checkpoints, volumes),
         tls=read_tls(herddb, log, reader),
         archive=replace(
             seen.archive,
             trouble=_archiver_trouble(tablespace, reader),
             now=now.timestamp(),
             unread=unread,
-            locked=_locked(tablespace, checkpoints, reader),
+            doubted=doubts(checkpoints, volumes, _keys(checkpoints, namespace, reader)),
             store=_secrets_of_archive(tablespace, reader),
         ),
         instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
@@ -115,26 +117,17 @@ def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple
     return tuple(item for item in found if not isinstance(item, Unreadable)), wholly
 
 
-def _without_files(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> frozenset[str]:
-    """Returns the names of the Checkpoints whose volume claim is gone, and their files with it."""
-    claims = {each.metadata.name: each.spec.destination.claim_name for each in checkpoints if each.manifest is not None}
-    there = {claim for claim in claims.values() if claim is None or reader.kubernetes.has_claim(ObjectKey(namespace, claim))}
-    return frozenset(name for name, claim in claims.items() if claim not in there)
+def _volumes(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> dict[str, str | None]:
+    """Returns since when each volume claim with files of Checkpoints exists, None if it is gone."""
+    claims = {each.spec.destination.claim_name for each in checkpoints if each.manifest is not None}
+    return {claim: reader.kubernetes.claim_since(ObjectKey(namespace, claim)) for claim in claims if claim is not None}
 
 
-def _locked(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> dict[str, str]:
-    """Returns by name why nobody can read a Checkpoint, if something of the archive may expire for it: its Secret lacks its key."""
-    archive, namespace = tablespace.spec.log.archive, tablespace.metadata.namespace
-    if archive is None or archive.retention is None:
-        return {}
-    needed = {each.metadata.name: (each.status.encrypted_with, secrets_of(each.spec.destination)) for each in checkpoints if each.status}
-    keys = {secret: reader.kubernetes.recent_secret(ObjectKey(namespace, secret)) or {} for _, named in needed.values() for secret in named}
-    return {
-        name: f"the Checkpoint {name} needs the key {key}, which the Secret {secret} does not have"
-        for name, (key, named) in needed.items()
-        for secret in named
-        if key is not None and key not in keys[secret]
-    }
+def _keys(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> dict[str, frozenset[str]]:
+    """Returns the names of the keys in each Secret that encrypted Checkpoints name."""
+    encrypted = (each for each in checkpoints if each.status is not None and each.status.encrypted_with is not None)
+    secrets = {secret for each in encrypted for secret in secrets_of(each.spec.destination)}
+    return {secret: frozenset(reader.kubernetes.recent_secret(ObjectKey(namespace, secret)) or {}) for secret in secrets}
 
 
 def _named(document: Json) -> str | None:
