@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from typing import Any
 
@@ -28,10 +29,12 @@ from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import DropTablespace, Plan, SetFinalizer, SetLogPin
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.status import described
+from herdkeeper.protocol.encryption_key import fingerprint_of
 from herdkeeper.protocol.log_pin import BEGIN, decode_log_pin, encode_log_pin
 from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.encryption_keys import fingerprints
 
 UUID = "a-uuid"
 INSTANCE = "an-instance"
@@ -140,21 +143,32 @@ def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_volume
 
 
 KEYS = {"persistentVolumeClaim": {"claimName": "c"}, "encryption": {"keysSecretRef": {"name": "keys"}}}
-MADE = {"completed_at": "2026-01-02T00:00:00Z", "encrypted_with": "2026-11"}
+KEY, ANOTHER = (base64.b64encode(content * 32).decode() for content in (b"k", b"a"))
+MADE = {"completed_at": "2026-01-02T00:00:00Z", "encrypted_with": "2026-11", "key_fingerprint": fingerprint_of(b"k" * 32)}
+EARLIER = {**MADE, "key_fingerprint": None}
+BEFORE, AFTER = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("volumes", "keys", "lsn", "why"),
+    ("made", "claim", "values", "lsn", "why"),
     [
-        ({"c": "2026-01-01T00:00:00Z"}, {"keys": frozenset({"2026-11"})}, (9, 0), None),
-        ({"c": "2026-01-03T00:00:00Z"}, {"keys": frozenset({"2026-11"})}, (7, 0), "the volume claim c was made after the Checkpoint b"),
-        ({"c": "2026-01-01T00:00:00Z"}, {"keys": frozenset({"2027-05"})}, (7, 0), "b needs the key 2026-11, which"),
-        ({"c": None}, {"keys": frozenset({"2026-11"})}, (7, 0), None),
+        (MADE, BEFORE, {"2026-11": KEY}, (9, 0), None),
+        (MADE, AFTER, {"2026-11": KEY}, (7, 0), "the volume claim c was made after the Checkpoint b"),
+        (MADE, None, {"2026-11": KEY}, (7, 0), None),
+        (MADE, BEFORE, {"2027-05": ANOTHER}, (7, 0), "b needs the key 2026-11, which the Secret keys does not have"),
+        (MADE, BEFORE, {"2026-11": ANOTHER}, (7, 0), "b needs the key 2026-11"),
+        (MADE, BEFORE, {"old": KEY, "2026-11": ANOTHER, "odd": "?"}, (9, 0), None),
+        (EARLIER, BEFORE, {"2026-11": ANOTHER}, (9, 0), None),
+        (EARLIER, BEFORE, {"2027-05": KEY}, (7, 0), "b needs the key 2026-11"),
     ],
-    ids=["readable", "its claim was made anew", "its key is gone", "its claim is gone"],
+    ids=[
+        *("readable", "its claim was made anew", "its claim is gone", "its key is gone", "its key is another one"),
+        *("its key has another name", "an earlier version told no fingerprint", "and its key is gone"),
+    ],
 )
-def test_a_checkpoint_that_nobody_may_be_able_to_read_lets_nothing_go(volumes, keys, lsn, why):
-    older, newest = checkpoint("a", (7, 0)), checkpoint("b", (9, 0), **MADE)
+def test_a_checkpoint_that_nobody_may_be_able_to_read_lets_nothing_go(made, claim, values, lsn, why):
+    volumes, keys = {"c": claim}, {"keys": fingerprints(values)}
+    older, newest = checkpoint("a", (7, 0)), checkpoint("b", (9, 0), **made)
     newest = with_spec(newest, destination=Destination.model_validate(KEYS))
     older = with_spec(older, destination=Destination.model_validate({"persistentVolumeClaim": {"claimName": "other"}}))
     found = (older, newest)

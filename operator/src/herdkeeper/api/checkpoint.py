@@ -162,6 +162,7 @@ class CheckpointStatus(JobStatus):
     encrypted_with: str | None = Field(
         None, description="Name of its encryption key, which must stay in the Secret. Absent if it is not encrypted."
     )
+    key_fingerprint: str | None = Field(None, description="Fingerprint of that key, by which it is found under any name.")
     open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
     verified: str | None = Field(None, description="How the checkpoint was verified.")
     comparison: ComparisonStatus | None = Field(

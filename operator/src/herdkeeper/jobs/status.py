@@ -95,6 +95,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "rows": summary.rows,
         "bytes": summary.bytes,
         "encryptedWith": summary.encrypted_with or None,
+        "keyFingerprint": summary.key_fingerprint or None,
         "openTransactions": summary.open_transactions,
         "verified": summary.verified or None,
         "comparison": _comparison(summary.comparison) if summary.comparison is not None else None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from hashlib import sha256
 
 KEY_BYTES = 32
 
@@ -24,3 +25,8 @@ def decode_key(text: str) -> bytes:
     if len(content) != KEY_BYTES:
         raise NoKeyError(f"has {len(content)} bytes instead of {KEY_BYTES}")
     return content
+
+
+def fingerprint_of(content: bytes) -> str:
+    """Identifies a key without revealing it, whatever its name: the first 16 hexadecimal digits of a SHA-256."""
+    return sha256(b"herdkeeper key:" + content).hexdigest()[:16]

@@ -163,6 +163,8 @@ class CheckpointSummary(_JobSummary):
     """This run's result about a follower, whether it succeeded or failed; None without a comparison."""
     encrypted_with: str = ""
     """Name of the encryption key; empty if not encrypted."""
+    key_fingerprint: str = ""
+    """Identifies that key under any name."""
     rows: int = 0
     bytes: int = 0
     duration_seconds: float = 0.0

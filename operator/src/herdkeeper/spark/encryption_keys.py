@@ -5,9 +5,10 @@ programs can name it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from herdkeeper.api.job import Destination, Encryption
-from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
+from herdkeeper.protocol.encryption_key import NoKeyError, decode_key, fingerprint_of
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.object_store import StoreUnusable
@@ -49,6 +50,15 @@ def _why_none_chosen(encryption: Encryption, values: Mapping[str, str]) -> str |
     if current is None:
         return None if len(values) == 1 else f"that Secret has several keys ({there}); name the key for new files in currentKey"
     return None if current in values else f"that Secret lacks the key {current}, which currentKey names, and has {there}; add it: {_FORM}"
+
+
+def fingerprints(values: Mapping[str, str]) -> dict[str, str]:
+    """Returns the fingerprint of each key in a Secret with these values, by name. What is no key has none."""
+    found = {}
+    for name, value in values.items():
+        with suppress(NoKeyError):
+            found[name] = fingerprint_of(decode_key(value))
+    return found
 
 
 def secrets_of(*destinations: Destination | None) -> tuple[str, ...]:

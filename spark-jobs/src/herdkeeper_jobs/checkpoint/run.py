@@ -610,6 +610,7 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
         rows=sum(table.rows for table in manifest.tables),
         bytes=sum(table.bytes for table in manifest.tables),
         encrypted_with="" if manifest.encryption is None else manifest.encryption.key_name,
+        key_fingerprint="" if manifest.encryption is None else manifest.encryption.key_fingerprint,
         duration_seconds=round(seconds, 3),
         tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
     )

@@ -11,14 +11,13 @@ import base64
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
+from herdkeeper.protocol.encryption_key import NoKeyError, decode_key, fingerprint_of
 from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable
 
 FOLDERS = "ENCRYPTION_KEYS"
@@ -36,8 +35,8 @@ class Key:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the key without revealing it: the first 16 hexadecimal digits of a SHA-256."""
-        return sha256(b"herdkeeper key:" + self.content).hexdigest()[:16]
+        """Identifies the key without revealing it."""
+        return fingerprint_of(self.content)
 
     def seal(self, content: bytes) -> str:
         """Returns a token that only this key opens."""

@@ -88,10 +88,10 @@ def without_files(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str |
 
 
 def doubts(
-    checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None], keys: Mapping[str, frozenset[str]]
+    checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None], keys: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     """Returns by name why the files of a Checkpoint may be of no use: its claim was made anew since, e.g. empty, or its Secret lacks its
-    key. `keys` are the names of the keys in each Secret.
+    key. `keys` are the fingerprints of the keys in each Secret, by name.
     """
     found = {}
     for name, status, place in ((each.metadata.name, each.status, each.spec.destination) for each in checkpoints):
@@ -101,9 +101,14 @@ def doubts(
         if since is not None and made is not None and made < since:
             found[name] = f"the volume claim {place.claim_name} was made after the Checkpoint {name}, so it may not have the files"
         for secret in secrets_of(place) if status.encrypted_with is not None else ():
-            if status.encrypted_with not in keys.get(secret, ()):
+            if not _has_key(keys.get(secret, {}), status):
                 found[name] = f"the Checkpoint {name} needs the key {status.encrypted_with}, which the Secret {secret} does not have"
     return found
+
+
+def _has_key(keys: Mapping[str, str], status: CheckpointStatus) -> bool:
+    """A Checkpoint of an earlier version knows its key by name only."""
+    return status.encrypted_with in keys if status.key_fingerprint is None else status.key_fingerprint in keys.values()
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:

@@ -50,7 +50,7 @@ from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.node import Node
 from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, label, pod_trouble
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.encryption_keys import secrets_of
+from herdkeeper.spark.encryption_keys import fingerprints, secrets_of
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.spark.observe_places import observe_keys, observe_store_secrets
 
@@ -123,11 +123,11 @@ def _volumes(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: Cluste
     return {claim: reader.kubernetes.claim_since(ObjectKey(namespace, claim)) for claim in claims if claim is not None}
 
 
-def _keys(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> dict[str, frozenset[str]]:
-    """Returns the names of the keys in each Secret that encrypted Checkpoints name."""
+def _keys(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> dict[str, dict[str, str]]:
+    """Returns the fingerprints of the keys, by name, in each Secret that encrypted Checkpoints name."""
     encrypted = (each for each in checkpoints if each.status is not None and each.status.encrypted_with is not None)
     secrets = {secret for each in encrypted for secret in secrets_of(each.spec.destination)}
-    return {secret: frozenset(reader.kubernetes.recent_secret(ObjectKey(namespace, secret)) or {}) for secret in secrets}
+    return {secret: fingerprints(reader.kubernetes.recent_secret(ObjectKey(namespace, secret)) or {}) for secret in secrets}
 
 
 def _named(document: Json) -> str | None:
