@@ -703,6 +703,7 @@ def test_an_encrypted_checkpoint_holds_the_same_rows_and_nothing_of_them_can_be_
         job.folder.mkdir()
     encrypted = job.run("5,4", verify_against="n1:9845")
     assert (encrypted.encrypted_with, plain.encrypted_with) == ("2026-11", "")
+    assert (encrypted.key_fingerprint, plain.key_fingerprint) == (job.key and job.key.fingerprint, "")
     assert "written, encrypted with the key '2026-11', made from the whole log" in encrypted.message
     assert [(table.name, table.rows, table.digest) for table in encrypted.tables] == [
         (table.name, table.rows, table.digest) for table in plain.tables
