@@ -124,6 +124,18 @@ def test_the_newest_checkpoint_that_was_compared_with_a_follower_stays_though_la
     assert run_of(with_status(made, **{**succeeded, "verified": "the same rows as db-herddb-1"})).proven
 
 
+def test_the_newest_checkpoint_that_can_be_restored_stays_though_no_restore_can_load_the_later_ones():
+    """Somebody added a NOT NULL column to a table with rows: each later Checkpoint is verified, and can't be restored as it is."""
+    runs = tuple(replace(run, restorable=number < 2) for number, run in enumerate(of_log("it", *days(5, 4, 3, 2, 1))))
+    assert [run.name for run in expired_checkpoints(runs, Retention(keep_last=1), NOON)] == ["d5", "d3", "d2"]
+    succeeded = {"phase": "Succeeded", "manifest": "it/a-uuid/manifests/1.json", "verified": "compared with follower b"}
+    documents = yaml.safe_load_all((EXAMPLES / "checkpoint.yaml").read_text())
+    checkpoint = next(stored(document, "demo") for document in documents if document["kind"] == "Checkpoint")
+    made = with_metadata(checkpoint, creation_timestamp="2026-05-10T12:00:00Z")
+    told = [run_of(with_status(made, **succeeded, **more)).restorable for more in ({}, {"restorable": False})]
+    assert told == [True, False]
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 60), st.sampled_from(["Succeeded", "Failed", "Running"]), st.booleans()),

@@ -243,6 +243,19 @@ def test_a_checkpoint_of_another_tablespace_or_an_earlier_one_of_the_name_makes_
     assert summarize_scheduled_checkpoint(unknown, {}).conditions["Current"].status == "True", "nobody knows its log"
 
 
+def test_checkpoints_that_no_restore_can_load_make_no_schedule_current():
+    def current(now: str, *runs: Run) -> tuple[str, str]:
+        found = summarize_scheduled_checkpoint(CheckpointSeries(CHECKPOINTS, runs, at(now)), {}).conditions["Current"]
+        return found.status, found.message
+
+    older, newest = run("08T03:00", "08T03:40"), replace(LAST, restorable=False)
+    status, message = current("09T05:00", older, newest)
+    assert (status, f"{LAST.name} can't be restored as it is" in message, text_of(at("08T03:40")) in message) == ("True", True, True)
+    assert current("10T03:41", older, newest)[0] == "False", "two periods after the one that can be restored"
+    assert current("09T05:00", newest)[0] == "False"
+    assert current("10T03:41", older, LAST)[0] == "True"
+
+
 def test_the_gauge_shows_the_time_of_a_verified_checkpoint_that_is_still_there():
     def shown(*runs: Run) -> float | None:
         before = with_status(CHECKPOINTS, last_successful_time="2026-05-09T03:40:00Z")

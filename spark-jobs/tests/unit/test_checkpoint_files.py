@@ -223,15 +223,16 @@ def test_a_checkpoint_names_what_a_restore_loads_not_at_all_or_not_as_it_is() ->
     )
     written = WrittenTable(RowDigest(1), (), frozenset({"a"}), frozenset({"b"}))
     named = {
-        replace(EMPTY, name="t"): "t.a hold a NULL .*; t.b hold text that is not UTF-8",
-        renamed: "no INSERT accepts the name n{40}…",
-        replace(wide, columns=wide.columns[:2]): "",
-        replace(wide, columns=(key, wide.columns[2])): "HerdDB returns NULL for whatever is stored in wide.x, and an UPDATE",
+        replace(EMPTY, name="t"): ("t.a hold a NULL", "t.b hold text that is not UTF-8"),
+        renamed: ("no INSERT accepts the name n{40}…", ""),
+        replace(wide, columns=wide.columns[:2]): ("", ""),
+        replace(wide, columns=tuple(Column(f"x{at}", ColumnType.LONG, at) for at in range(129))): ("more than 128 columns", "wide.x128"),
+        replace(wide, columns=(key, wide.columns[2])): ("", "HerdDB returns NULL for whatever is stored in wide.x, and an UPDATE"),
     }
-    for table, words in named.items():
+    for table, (prevents, changes) in named.items():
         parts = written if table.name == "t" else WrittenTable(RowDigest(1), ())
         folded = cast(run._Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,)), written=[parts]))
-        found = run._why_unrestorable(folded)
-        assert re.search(words, found) if words else not found
+        for words, found in ((prevents, run._why_unrestorable(folded)), (changes, run._what_a_restore_changes(folded))):
+            assert re.search(words, "; ".join(found)) if words else not found
     empty = cast(run._Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,)), written=[WrittenTable(RowDigest(), ())]))
-    assert run._why_unrestorable(empty) == ""
+    assert run._why_unrestorable(empty) == []

@@ -165,6 +165,9 @@ class CheckpointStatus(JobStatus):
     key_fingerprint: str | None = Field(None, description="Fingerprint of that key, by which it is found under any name.")
     open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
     verified: str | None = Field(None, description="How the checkpoint was verified.")
+    restorable: bool | None = Field(
+        None, description="False if no restore can load it as it is: `message` says why, and what to do. Absent otherwise."
+    )
     comparison: ComparisonStatus | None = Field(
         None, description="Result of the comparison with a follower, even if the Checkpoint failed because of it."
     )

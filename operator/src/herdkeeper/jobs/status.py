@@ -98,6 +98,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "keyFingerprint": summary.key_fingerprint or None,
         "openTransactions": summary.open_transactions,
         "verified": summary.verified or None,
+        "restorable": None if summary.restorable else False,
         "comparison": _comparison(summary.comparison) if summary.comparison is not None else None,
         "durationSeconds": round(summary.duration_seconds, 1),
     }

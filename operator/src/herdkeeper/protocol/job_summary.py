@@ -159,6 +159,8 @@ class CheckpointSummary(_JobSummary):
     restart_entry_id: int | None = None
     verified: str = ""
     """How the written files were verified."""
+    restorable: bool = True
+    """Whether a restore would load it as it is, as far as known; `message` says why not."""
     comparison: FollowerComparison | None = None
     """This run's result about a follower, whether it succeeded or failed; None without a comparison."""
     encrypted_with: str = ""

@@ -135,6 +135,8 @@ class Made:
     """What is wrong, e.g. rows that HerdDB's SQL refuses, and what to do; empty if nothing."""
     passed_over: str = ""
     """Newer checkpoints than its base, and why they are unusable; may be empty."""
+    restorable: bool = True
+    """Whether a restore would load it as it is, as far as known; `trouble` says why not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,16 +287,15 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     verdict = None if isinstance(folded.base, FollowerBase) or verified.how == "Self" else comparison
     published = publish_history(whole, folder, time.time_ns() // 1_000_000)
     passed_over = described(origin.passed_over, shown=1) if origin.passed_over else ""
-    return Made(committed, verdict, folded.cut.left_out, published, _why_unrestorable(folded), passed_over)
+    unrestorable = _why_unrestorable(folded)
+    trouble = "; ".join((*unrestorable, *_what_a_restore_changes(folded)))
+    return Made(committed, verdict, folded.cut.left_out, published, trouble, passed_over, restorable=not unrestorable)
 
 
-def _why_unrestorable(folded: _Folded) -> str:
-    """Names what a restore can't load, or loads changed. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an
-    INSERT by name. It does not check the bytes of a text: clients in other languages than Java may send any."""
+def _why_unrestorable(folded: _Folded) -> list[str]:
+    """Names what a restore can't load. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an INSERT by name."""
     tables = list(zip(folded.timeline.tables, folded.written, strict=True))
     nulls = _columns((table.name, written.nulls_in) for table, written in tables)
-    invalid_texts = _columns((table.name, written.invalid_text_in) for table, written in tables)
-    unread = _columns((table.name, table.unread_columns) for table, _ in tables)
     long_names = [table.name for table, written in tables if written.digest.rows and not table.can_be_queried]
     found = []
     if long_names:
@@ -302,11 +303,25 @@ def _why_unrestorable(folded: _Folded) -> str:
             f"it can't be restored as it is: no INSERT accepts the name {beginning(long_names[0])}, which has more than "
             f"{MOST_OF_NAME} characters. Rename the table (EXECUTE RENAMETABLE), and make another Checkpoint"
         )
+    if wide := [table.name for table, _ in tables if len(table.columns) > MOST_COLUMNS]:
+        found.append(
+            f"it can't be restored as it is: table {beginning(wide[0])} has more than {MOST_COLUMNS} columns. Drop some, and make another "
+            "Checkpoint"
+        )
     if nulls:
         found.append(
             f"it can't be restored as it is: {nulls} hold a NULL and are declared NOT NULL, which no INSERT may do. "
             "UPDATE these rows, or ALTER TABLE ... MODIFY the columns without NOT NULL, and make another Checkpoint"
         )
+    return found
+
+
+def _what_a_restore_changes(folded: _Folded) -> list[str]:
+    """Names what a restore loads changed. HerdDB does not check the bytes of a text: clients in other languages than Java may send any."""
+    tables = list(zip(folded.timeline.tables, folded.written, strict=True))
+    invalid_texts = _columns((table.name, written.invalid_text_in) for table, written in tables)
+    unread = _columns((table.name, table.unread_columns) for table, _ in tables)
+    found = []
     if unread:
         found.append(
             f"HerdDB returns NULL for whatever is stored in {unread}, and an UPDATE of the row loses it: the table had more than "
@@ -317,7 +332,7 @@ def _why_unrestorable(folded: _Folded) -> str:
             f"{invalid_texts} hold text that is not UTF-8: a restore replaces its bytes by U+FFFD, and fails if two keys become equal by "
             "that. Write these rows anew, and make another Checkpoint"
         )
-    return "; ".join(found)
+    return found
 
 
 def _columns(found: Iterable[tuple[str, frozenset[str]]]) -> str:
@@ -606,6 +621,7 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
         restart_ledger_id=manifest.restart_lsn.ledger_id,
         restart_entry_id=manifest.restart_lsn.entry_id,
         verified=by,
+        restorable=made.restorable,
         comparison=made.comparison,
         rows=sum(table.rows for table in manifest.tables),
         bytes=sum(table.bytes for table in manifest.tables),

@@ -32,7 +32,8 @@ def expired_runs(
 
 
 def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime.datetime) -> tuple[Run, ...]:
-    """Returns the verified checkpoints that no field of the retention keeps; never the newest one of a log, nor its newest proven one.
+    """Returns the verified checkpoints that no field of the retention keeps; never the newest one of a log, nor its newest proven one, nor
+    the newest one that can be restored.
 
     A checkpoint of another log under the same names (a recreated cluster, a restored tablespace) does not replace it. One with an unknown
     verification or end stays: it may be the only good one.
@@ -43,12 +44,13 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
     # One of a time that has not come was made while a clock was ahead: it replaces none of the last ones.
     kept = {name for completed, name, _ in verified if completed > now}
     kept |= {name for _, name, _ in [entry for entry in verified if entry[0] <= now][-max(1, retention.keep_last) :]}
-    kept |= set({run.log: name for _, name, run in verified}.values())
+    for candidates in (verified, [entry for entry in verified if entry[2].restorable]):
+        kept |= set({run.log: name for _, name, run in candidates}.values())
     # The log's pin follows the highest proven LSN, so that checkpoint must stay, too. A clock that was set back may make it look older, and
     # newer ones may only have reread their files.
     further = sorted(((run.lsn, name, run) for _, name, run in verified if run.lsn is not None), key=lambda entry: entry[:2])
-    for candidates in (further, [entry for entry in further if entry[2].proven]):
-        kept |= set({run.log: name for _, name, run in candidates}.values())
+    for reaching in (further, [entry for entry in further if entry[2].proven]):
+        kept |= set({run.log: name for _, name, run in reaching}.values())
     if retention.keep_within is not None and verified:
         # Back from the newest one: a clock that is ahead expires nothing, nor does time alone while no Checkpoint succeeds.
         begin = min(now, verified[-1][0]) - duration_of(retention.keep_within)

@@ -25,7 +25,7 @@ class Run:
     `due` is its scheduled time, or when it was requested. `completed` is its end; None while active, or if unknown. `verified` is False for
     an audit, and if unknown. `instance_id`: the BookKeeper cluster that an audit read, if it told. `going`: it is being deleted. `log` and
     `lsn` are a checkpoint's log and position, or None; `tablespace` is the Tablespace that it names. `proven`: the verification was a proof
-    (is_proof).
+    (is_proof). `restorable`: nothing is known that prevents a restore.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Run:
     log: LogIdentity | None = None
     lsn: tuple[int, int] | None = None
     proven: bool = False
+    restorable: bool = True
     tablespace: str | None = None
 
     @property
@@ -131,6 +132,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,
         proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
+        restorable=not (isinstance(made, Checkpoint) and made.status is not None and made.status.restorable is False),
         tablespace=made.spec.tablespace_ref.name if isinstance(made, Checkpoint) else None,
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
         instance_id=made.status.instance_id if isinstance(made, ReplicationAudit) and made.status is not None else None,

@@ -45,7 +45,7 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, decided: Mapping[st
     }
     drilled = drill_health(series, fields)
     conditions = {
-        CURRENT: _current(series, max((run.completed for run in mine if run.completed), default=None)),
+        CURRENT: _current(series, mine),
         **({} if drilled is None else {RESTORE_DRILLED: drilled}),
     }
     wrong = next((each for each in conditions.values() if each.status == "False"), None)
@@ -70,11 +70,14 @@ def _findings(series: RunSeries, succeeded: list[Run]) -> dict[str, Any]:
     return {name: before.get(name) if kept else None for name in ("lastFindings", "instanceId")}
 
 
-def _current(series: CheckpointSeries, success: datetime.datetime | None) -> Health:
-    """`success`: when the newest verified checkpoint of the tablespace was completed, of those that nobody deletes."""
+def _current(series: CheckpointSeries, verified: list[Run]) -> Health:
+    """`verified`: the verified checkpoints of the tablespace that nobody deletes, in order. One that no restore can load does not count."""
     spec = series.schedule.spec
+    success = max((run.completed for run in verified if run.completed and run.restorable), default=None)
     overdue = overdue_at(timetable_of(spec), success or series.created_at)
     newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "there is no verified checkpoint"
+    if verified and not verified[-1].restorable:
+        newest = f"{verified[-1].name} can't be restored as it is (its status.message says why); of the others {newest}"
     if overdue is None or series.now <= overdue:
         return Health("True", Reason.SCHEDULED, newest)
     since = "more than two periods of the schedule ago" if success else "and the schedule is older than two of its periods"
