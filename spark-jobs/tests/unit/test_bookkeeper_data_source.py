@@ -28,7 +28,7 @@ from herdkeeper_jobs.datasource.data_source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, CHANGES_ARROW, ENTRIES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader, StreamOffset
-from herdkeeper_jobs.errors import CheckpointRefused, LogTruncatedError
+from herdkeeper_jobs.errors import CheckpointRefused, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -297,6 +297,61 @@ def test_a_reader_that_repeats_a_batch_needs_nothing_of_the_one_that_read_it_fir
     stream = reader(log)
     _, end = stream.read(stream.initialOffset())
     assert keys_of(pickle.loads(pickle.dumps(stream)).readBetweenOffsets(stream.initialOffset(), end)) == ["a", "c"]
+
+
+def without_the_bookie_that_alone_has(log: PlayedLog, lsn: tuple[int, int]) -> None:
+    """Only the first bookie has this entry, and it is down: the others report an older LAC."""
+    for bookie in log.bookies[1:]:
+        del bookie.entries[lsn]
+    del log.metadata.addresses[NAMES[0]]
+    log.save()
+
+
+def test_a_batch_is_not_repeated_without_its_end_while_the_bookie_is_silent_that_confirmed_it(log: PlayedLog) -> None:
+    """The query would go on behind that end: the changes before it were lost."""
+    log.write(3, OPENED, closed=False)
+    start = reader(log).initialOffset()
+    changes, end = reader(log).read(start)
+    addresses = dict(log.metadata.addresses)
+    without_the_bookie_that_alone_has(log, (3, 5))
+    with pytest.raises(NotConfirmedYet, match="LSN 3,4 is not confirmed: the log of 'demo' can be read up to 3,3 now; try again later"):
+        reader(log).readBetweenOffsets(start, end)
+    log.metadata.addresses = addresses
+    log.save()
+    assert keys_of(reader(log).readBetweenOffsets(start, end)) == keys_of(changes) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("up_to", "found"),
+    [
+        ("3,4", ["a", "c"]),
+        ("3,99", ["a", "c"]),
+        ("9,2", ["a", "c", "b", "d"]),
+        ("9,3", "can be read up to 9,2"),
+        ("10,0", "can be read up to 9,2"),
+    ],
+)
+def test_changes_up_to_an_lsn_that_is_not_confirmed_are_refused_and_not_given_in_part(
+    log: PlayedLog, up_to: str, found: list[str] | str
+) -> None:
+    """The next batch would begin behind it."""
+    log.write(3, OPENED, closed=True)
+    log.write(9, FOLLOWED, closed=False)
+    batch = PlayedSource({**log.options, "tablespace": "demo", "herdRoot": "/db/herd", "upToLsn": up_to}).reader(CHANGES)
+    if isinstance(found, str):
+        with pytest.raises(NotConfirmedYet, match=found):
+            batch.partitions()
+        return
+    (partition,) = batch.partitions()
+    assert keys_of(batch.read(partition)) == found
+
+
+def test_entries_up_to_one_that_is_not_confirmed_are_refused_and_not_given_in_part(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=False)
+    batches = {lsn: PlayedSource({**log.options, "ledgers": "3", "upToLsn": lsn}).reader(ENTRIES) for lsn in ("3,4", "3,5")}
+    assert sum(batch.num_rows for part in batches["3,4"].partitions() for batch in batches["3,4"].read(part)) == 5
+    with pytest.raises(NotConfirmedYet, match="upToLsn is 3,5: ledger 3 can be read up to entry 4 now"):
+        batches["3,5"].partitions()
 
 
 def test_a_batch_that_could_not_be_read_is_read_whole_the_next_time(log: PlayedLog) -> None:

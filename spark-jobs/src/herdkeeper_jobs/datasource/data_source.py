@@ -15,13 +15,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, last_confirmed, ledger_pieces, read_partition
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
-from herdkeeper_jobs.datasource.options import LEDGERS, PIN, OptionError, Range, SourceOptions, parse_options
+from herdkeeper_jobs.datasource.options import LEDGERS, PIN, UP_TO_LSN, OptionError, Range, SourceOptions, parse_options
 from herdkeeper_jobs.datasource.renewal import RenewingReader
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
+from herdkeeper_jobs.errors import NotConfirmedYet
 from herdkeeper_jobs.log_source import open_log
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -106,7 +108,7 @@ class EntryReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Reads the metadata. Raises OptionError for a missing ledger."""
+        """Reads the metadata. Raises OptionError for a missing ledger, NotConfirmedYet if `upToLsn` can't be read yet."""
         options = self._options
         with self._source.catalog(options) as catalog:
             addresses = catalog.bookie_addresses()
@@ -116,6 +118,7 @@ class EntryReader(DataSourceReader):
                 if isinstance(item, UndecodableMetadata):
                     raise OptionError(f"{LEDGERS}: {item.reason}")
                 last = last_confirmed(item.metadata, addresses, options.read)
+                _require_confirmed(item.metadata, last, options.range.up_to)
                 pieces.extend(ledger_pieces(item.metadata, *_bounds(item.metadata.ledger_id, last, options.range)))
         known = {item.metadata.ledger_id for item in read if not isinstance(item, UndecodableMetadata)}
         missing = [ledger_id for ledger_id in options.ledger_ids if ledger_id not in known]
@@ -157,6 +160,11 @@ class ChangeReader(DataSourceReader):
         if not isinstance(partition, ChangePartition):
             return
         yield from changes_in(partition.range)
+
+
+def _require_confirmed(metadata: LedgerMetadata, last: int, up_to: Lsn | None) -> None:
+    if up_to is not None and up_to.ledger_id == metadata.ledger_id and up_to.entry_id > last and not metadata.closed:
+        raise NotConfirmedYet(f"{UP_TO_LSN} is {up_to}: ledger {metadata.ledger_id} can be read up to entry {last} now; try again later")
 
 
 def _bounds(ledger_id: int, last: int, wanted: Range) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ledger_pieces, read_partition
 from herdkeeper_jobs.datasource.changes import CommittedChanges
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
-from herdkeeper_jobs.errors import CheckpointRefused
+from herdkeeper_jobs.errors import CheckpointRefused, NotConfirmedYet
 from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -31,14 +31,16 @@ class LogRange:
 
 
 def log_range(log: LogSource, wanted: Range, options: SourceOptions, most: int | None) -> LogRange:
-    """Returns the confirmed part of the log that is wanted, at most `most` entries after `wanted.after`.
+    """Returns the confirmed part of the log that is wanted, at most `most` entries after `wanted.after`; without `most` all of it.
 
-    Raises LogTruncatedError, CheckpointRefused and CheckpointRetryable as `LogSource.readable_from`, and CheckpointRefused if
-    `wanted.after` is beyond its ledger's end.
+    Raises LogTruncatedError, CheckpointRefused and CheckpointRetryable as `LogSource.readable_from`, CheckpointRefused if `wanted.after` is
+    beyond its ledger's end, and without `most` NotConfirmedYet if `wanted.up_to` can't be read yet.
     """
     begin = wanted.after if wanted.restart is None else wanted.restart
     readable = log.readable_from(begin)
     _require_within(log, readable, wanted.after)
+    if most is None and wanted.up_to is not None:
+        _require_confirmed(log, readable, wanted.up_to)
     kept: list[LedgerPiece] = []
     left = most
     for metadata, last in readable:
@@ -120,3 +122,12 @@ def _require_within(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int
             raise CheckpointRefused(
                 f"LSN {after}: ledger {after.ledger_id} of {log.tablespace.name!r} is closed and ends with entry {last}"
             )
+
+
+def _require_confirmed(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int]], up_to: Lsn) -> None:
+    """Whoever goes on behind `up_to` would miss what can't be read now. A silent bookie may hide what was confirmed before."""
+    end = max((Lsn(metadata.ledger_id, last) for metadata, last in readable), default=None)
+    complete = any(metadata.ledger_id == up_to.ledger_id and metadata.closed for metadata, _ in readable)
+    if not complete and (end is None or end < up_to):
+        there = "has no entry" if end is None else f"can be read up to {end}"
+        raise NotConfirmedYet(f"LSN {up_to} is not confirmed: the log of {log.name!r} {there} now; try again later")
