@@ -6,7 +6,7 @@ import itertools
 import pickle
 import runpy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -228,7 +228,7 @@ def test_entries_read_again_for_an_open_transaction_count_for_no_batch(log: Play
     stream = reader(log, maxBytesPerBatch=str(3 * LARGE), afterLsn="3,10", restartLsn="3,0")
     changes, end = stream.read(stream.initialOffset())
     assert keys_of(changes) == ["x", *(str(number) for number in range(10))]
-    assert end == {"position": "3,13", "log": "cluster-1/0ab"}
+    assert end == {"position": "3,13", "log": "cluster-1/0ab", "millis": "1000"}
 
 
 def test_a_batch_has_32_mib_by_default() -> None:
@@ -272,7 +272,8 @@ def test_a_repeated_batch_leaves_no_session_behind(log: PlayedLog) -> None:
 def test_an_offset_keeps_where_the_oldest_open_transaction_began(log: PlayedLog) -> None:
     log.write(3, OPENED, closed=False)
     stream = reader(log)
-    assert drained(stream, stream.initialOffset())[1][-1] == {"position": "3,4", "restart": "3,2", "log": "cluster-1/0ab"}
+    last = {"position": "3,4", "restart": "3,2", "log": "cluster-1/0ab", "millis": "1000"}
+    assert drained(stream, stream.initialOffset())[1][-1] == last
 
 
 def test_a_query_does_not_go_on_in_the_log_of_a_cluster_that_was_made_again(log: PlayedLog) -> None:
@@ -290,6 +291,35 @@ def test_a_query_does_not_go_on_in_the_log_of_a_cluster_that_was_made_again(log:
     with pytest.raises(CheckpointRefused, match="has the log cluster-2/0ab"):
         reader(log).readBetweenOffsets(start, offset)
     assert drained(reader(log), {name: offset[name] for name in ("position", "restart")})[0] == ["x"]
+
+
+def test_a_query_does_not_go_on_in_a_log_that_was_put_back_and_has_another_entry_where_it_stopped(log: PlayedLog) -> None:
+    """Volumes were put back to older copies: the log has its identity still, and its lost LSNs anew. What it wrote there was left out."""
+    written_anew = [replace(item, timestamp_millis=2000) for item in (insert("t", b"x", b"9"), NOOP, NOOP)]
+    log.write(3, OPENED, closed=True)
+    log.write(9, FOLLOWED[:2], closed=True)
+    running = reader(log)
+    start = running.initialOffset()
+    _, offset = running.read(start)
+    message = "has read another entry at 9,1 than the log has now: the cluster was put back"
+    log.write(9, [FOLLOWED[0], *written_anew], closed=False)
+    for query in (running, reader(log)):
+        with pytest.raises(CheckpointRefused, match=message):
+            query.read(offset)
+    with pytest.raises(CheckpointRefused, match=message):
+        reader(log).readBetweenOffsets(start, offset)
+    assert drained(reader(log), {name: offset[name] for name in ("position", "log")})[0] == [], "an earlier version stored no time"
+
+
+def test_a_query_that_goes_on_gives_no_change_of_an_open_transaction_twice(log: PlayedLog) -> None:
+    """It reads the entry where it stopped again, to see whether the log is the same one."""
+    begun = [entry(LogEntryType.BEGIN, 7), insert("t", b"a", b"1", 7)]
+    log.write(3, [*begun, NOOP], closed=False)
+    stream = reader(log)
+    _, offset = stream.read(stream.initialOffset())
+    assert offset["position"] == "3,1"
+    log.write(3, [*begun, entry(LogEntryType.COMMIT, 7), NOOP], closed=False)
+    assert keys_of(stream.read(offset)[0]) == ["a"]
 
 
 def test_a_reader_that_repeats_a_batch_needs_nothing_of_the_one_that_read_it_first(log: PlayedLog) -> None:

@@ -51,6 +51,7 @@ class CommittedChanges:
 
     def __init__(self, after: Lsn | None) -> None:
         self._after = after
+        self._taken: Lsn | None = None
         self._open: dict[int, _Changes] = {}
 
     @property
@@ -59,12 +60,17 @@ class CommittedChanges:
         return min((changes.begin for changes in self._open.values()), default=None)
 
     def take(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Takes the next entries (`wal.decode.LOG_SCHEMA`); yields what they commit (`CHANGES_ARROW`).
+        """Takes the next entries (`wal.decode.LOG_SCHEMA`); yields what they commit (`CHANGES_ARROW`). Ignores those that it took before.
 
         Raises:
             TransactionBeganEarlierError: a COMMIT of a transaction that began before the first entry.
         """
+        if self._taken is not None:
+            entries = entries.slice(_up_to(self._taken, entries))
+        if not entries.num_rows:
+            return
         batch = _Batch(entries, self._after)
+        self._taken = batch.lsn(entries.num_rows - 1)
         for row, (kind, transaction_id) in enumerate(zip(batch.kinds, batch.transactions, strict=True)):
             if kind == _BEGIN:
                 self._open[transaction_id] = _Changes(batch.lsn(row))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
@@ -88,32 +89,54 @@ def changes_in(part: LogRange) -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamped:
+    """An entry's LSN, and its time by its leader's clock, in milliseconds. Together they tell it from one that a cluster writes at the same
+    LSN after it was put back to older copies of its volumes."""
+
+    lsn: Lsn
+    millis: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadChanges:
     """Changes committed in the entries up to `end`."""
 
     batches: list[pa.RecordBatch]
     """`CHANGES_ARROW`."""
-    end: Lsn | None
+    end: Stamped | None
     """None if there was nothing to read."""
 
 
-def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float) -> ReadChanges:
+def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float, known: Iterable[Stamped] = ()) -> ReadChanges:
     """Reads the changes committed in a part of a log. It stops early after the batch of entries that fills `most_bytes` of memory. Entries
-    up to `part.after` don't count. `committed` knows the transactions open before the part.
+    up to `part.after` don't count. `committed` knows the transactions open before the part, `known` entries of it from an earlier read.
 
-    Raises as `changes_in`.
+    Raises as `changes_in`, and CheckpointRefused if a known entry is another one now.
     """
     batches: list[pa.RecordBatch] = []
     size, end = 0, None
     with closing(read_partition(part.spec)) as read:
         for entries in decode_batches(read):
+            for one in known:
+                _require_same_entry(entries, one)
             batches += committed.take(entries)
-            end = Lsn(*(entries.column(name)[-1].as_py() for name in ("ledger_id", "entry_id")))
-            if part.after is None or end > part.after:
+            end = Stamped(
+                Lsn(*(entries.column(name)[-1].as_py() for name in ("ledger_id", "entry_id"))), entries.column("timestamp")[-1].as_py()
+            )
+            if part.after is None or end.lsn > part.after:
                 size += entries.nbytes
             if size >= most_bytes:
                 break
     return ReadChanges(batches, end)
+
+
+def _require_same_entry(entries: pa.RecordBatch, known: Stamped) -> None:
+    is_it = pc.and_(pc.equal(entries.column("ledger_id"), known.lsn.ledger_id), pc.equal(entries.column("entry_id"), known.lsn.entry_id))
+    if entries.column("timestamp").filter(is_it).to_pylist() not in ([], [known.millis]):
+        raise CheckpointRefused(
+            f"the query has read another entry at {known.lsn} than the log has now: the cluster was put back to an earlier state, and the "
+            "changes after that state are gone. Make a new Checkpoint, and start the query behind it with a new checkpointLocation"
+        )
 
 
 def _require_within(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int]], after: Lsn | None) -> None:

@@ -2,8 +2,9 @@
 
 An offset is the last LSN read, the restart LSN (the oldest BEGIN that was open there), and the log's identity. Spark's checkpoint stores
 them, so a restarted query knows where to read, whatever happened to its process. A cluster that was made again gives its ledgers the
-numbers of the former one's: the identity shows that the log is another one. One process reads a log in order: only a reader of all earlier
-entries knows what commits when.
+numbers of the former one's: the identity shows that the log is another one. One that was put back to older copies of its volumes keeps its
+identity, and writes its lost LSNs anew. So an offset also has the last entry's time, and each read begins with that entry. One process
+reads a log in order: only a reader of all earlier entries knows what commits when.
 
 A micro-batch is in the memory of that process, and then of Spark's driver. So it ends at a number of entries or of bytes, whichever comes
 first. The changes of open transactions are also in memory, however many they are.
@@ -15,7 +16,7 @@ Spark has committed what comes before. Meanwhile another thread renews it (renew
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +33,7 @@ from herdkeeper_jobs.bookkeeper.kept_catalog import KeptCatalog
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.datasource.changes import CommittedChanges
-from herdkeeper_jobs.datasource.log_range import LogRange, ReadChanges, log_range, read_changes
+from herdkeeper_jobs.datasource.log_range import LogRange, ReadChanges, Stamped, log_range, read_changes
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
 from herdkeeper_jobs.datasource.pin import HeldLog
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable
@@ -46,27 +47,33 @@ BEGIN_OF_LOG = Lsn(*BEGIN)
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
     """How far a stream has read. `restart` None: no open transaction there; `position` None: nothing read yet. `log`: `Identity.path` of
-    what was read; None if nothing was, or by an earlier version."""
+    what was read, `millis`: the time of the entry at `position`; None if nothing was read, or by an earlier version."""
 
     position: Lsn | None
     restart: Lsn | None
     log: str | None = None
+    millis: int | None = None
 
     @property
     def needed(self) -> Lsn:
         """Where a query that restarts from here reads."""
         return self.restart or self.position or BEGIN_OF_LOG
 
+    @property
+    def read_last(self) -> tuple[Stamped, ...]:
+        """The entry at `position`, if its time is known."""
+        return () if self.position is None or self.millis is None else (Stamped(self.position, self.millis),)
+
     def to_document(self) -> dict[str, str]:
         """The form that Spark stores."""
-        named = {"position": self.position, "restart": self.restart}
-        return {name: str(lsn) for name, lsn in named.items() if lsn is not None} | ({} if self.log is None else {"log": self.log})
+        named = {"position": self.position, "restart": self.restart, "log": self.log, "millis": self.millis}
+        return {name: str(value) for name, value in named.items() if value is not None}
 
     @staticmethod
     def of(document: dict[str, str]) -> StreamOffset:
-        """Parses the stored form. Raises ValueError if it is no LSN."""
-        position, restart = document.get("position"), document.get("restart")
-        return StreamOffset(Lsn.parse(position) if position else None, Lsn.parse(restart) if restart else None, document.get("log"))
+        """Parses the stored form. Raises ValueError if it is no LSN, or no time."""
+        position, restart = (Lsn.parse(document[name]) if name in document else None for name in ("position", "restart"))
+        return StreamOffset(position, restart, document.get("log"), int(document["millis"]) if "millis" in document else None)
 
 
 class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -98,7 +105,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         """Returns the changes committed in the next entries, and the offset after them; the same offset if there are none.
 
         Raises LogTruncatedError if entries after the offset were dropped, EntryUnreadableError if no replica has an entry, and
-        CheckpointRefused if the offset is of another log.
+        CheckpointRefused if the offset is of another log, or of a time that its cluster lost.
         """
         offset = StreamOffset.of(start)
         known, self._known = self._known, None
@@ -116,8 +123,8 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             time.sleep(self._options.poll_seconds)
             return iter([]), start
         committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
-        read = self._read(part, committed, begin, self._options.max_bytes_per_batch)
-        end = StreamOffset(read.end, committed.restart, identity)
+        read = self._read(part, committed, (begin,), self._options.max_bytes_per_batch)
+        end = offset if read.end is None else StreamOffset(read.end.lsn, committed.restart, identity, read.end.millis)
         self._known = (end, committed)
         # A list's iterator, since Spark copies it.
         return iter(read.batches), end.to_document()
@@ -141,7 +148,8 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         """Sets the pin for the batch between two offsets. A batch repeated after a restart is not read here, but needs the log as well.
         Raises as `readBetweenOffsets`; a batch that is refused sets no pin."""
         if self._pin is not None and not self._pin.is_held:
-            self._part(*_repeated(start, end), None)
+            offset, last = _repeated(start, end)
+            self._part(offset, last.position, None)
 
     def renew(self) -> None:
         """Renews the pin in a session of its own, so another thread may call it. Raises as `hold`."""
@@ -156,16 +164,18 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
         """Reads the same changes again. Raises as `read`, and CheckpointRetryable and MetadataUnavailableError: then the query must be
         restarted."""
-        offset, up_to = _repeated(start, end)
+        offset, last = _repeated(start, end)
         try:
-            part, _ = self._part(offset, up_to, None)
-            return iter(self._read(part, CommittedChanges(offset.position), offset, inf).batches)
+            part, _ = self._part(offset, last.position, None)
+            return iter(self._read(part, CommittedChanges(offset.position), (offset, last), inf).batches)
         finally:
             self.close()  # a task calls this only once
 
-    def _read(self, part: LogRange, committed: CommittedChanges, begin: StreamOffset, most_bytes: float) -> ReadChanges:
+    def _read(self, part: LogRange, committed: CommittedChanges, known: Sequence[StreamOffset], most_bytes: float) -> ReadChanges:
+        """`known`: offsets of earlier reads, the first one being that where the part begins."""
+        begin = known[0]
         try:
-            return read_changes(part, committed, most_bytes)
+            return read_changes(part, committed, most_bytes, [one for offset in known for one in offset.read_last])
         except EntryUnreadableError:
             # If the ledger was dropped meanwhile, report that instead: bookies forget its entries.
             with suppress(CheckpointRetryable, MetadataUnavailableError), self._catalog.use() as catalog:
@@ -177,7 +187,8 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         with self._catalog.use() as catalog:
             log = self._log(catalog)
             _require_same(log, offset)
-            wanted = Range(offset.position, up_to, offset.restart)
+            again = offset.restart or (offset.position if offset.read_last else None)
+            wanted = Range(offset.position, up_to, again)
             if self._pin is not None and not self._pin.is_held:
                 log_range(log, wanted, self._options, most)  # a stream that is refused pins nothing
                 self._pin.begin(log, offset.needed)
@@ -187,10 +198,10 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         return open_log(catalog, self._options.herd_root, self._options.tablespace)
 
 
-def _repeated(start: dict[str, str], end: dict[str, str]) -> tuple[StreamOffset, Lsn | None]:
+def _repeated(start: dict[str, str], end: dict[str, str]) -> tuple[StreamOffset, StreamOffset]:
     """Where a repeated batch begins and ends. A first batch begins in no log yet: it is of the log in which it ends."""
     last = StreamOffset.of(end)
-    return replace(StreamOffset.of(start), log=last.log), last.position
+    return replace(StreamOffset.of(start), log=last.log), last
 
 
 def _require_same(log: LogSource, offset: StreamOffset) -> None:
