@@ -71,14 +71,18 @@ class LogSource:
             herd_root=self.herd_root,
         )
 
-    def confirmed_end(self) -> Lsn:
-        """Returns the last certainly confirmed entry of the log.
+    def confirmed_end(self, up_to: Lsn | None = None) -> Lsn:
+        """Returns the last certainly confirmed entry of the log, or of its part up to an LSN.
 
         It may trail behind the last acknowledged one: a LAC becomes known with the next entry (HerdDB's idle NOOP at the latest). Raises
         CheckpointRetryable if the log is empty or no bookie of its open ledger answers.
         """
-        for metadata in reversed(self._metadata(self._ledgers().active)):
-            if (last := self._confirmed(metadata).entry_id) >= 0:
+        ledgers = [ledger for ledger in self._ledgers().active if up_to is None or ledger <= up_to.ledger_id]
+        for metadata in reversed(self._metadata(ledgers)):
+            last = self._confirmed(metadata).entry_id
+            if up_to is not None and metadata.ledger_id == up_to.ledger_id:
+                last = min(last, up_to.entry_id)
+            if last >= 0:
                 return Lsn(metadata.ledger_id, last)
         raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
 

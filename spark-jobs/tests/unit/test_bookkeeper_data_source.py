@@ -28,7 +28,7 @@ from herdkeeper_jobs.datasource.data_source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, CHANGES_ARROW, ENTRIES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader, StreamOffset
-from herdkeeper_jobs.errors import CheckpointRefused, LogTruncatedError, NotConfirmedYet
+from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -403,6 +403,55 @@ def test_a_stream_waits_while_nothing_can_be_read(log: PlayedLog) -> None:
     log.save()
     stream = reader(log)
     assert drained(stream, stream.initialOffset()) == ([], [{}])
+
+
+def ending(log: PlayedLog, **options: str) -> ChangeStreamReader:
+    """The reader of a query that ends with what is confirmed now."""
+    stream = reader(log, **options)
+    stream.prepareForTriggerAvailableNow()
+    return stream
+
+
+def test_a_query_that_ends_by_itself_waits_for_what_was_confirmed_when_it_began(log: PlayedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark takes nothing new for the end: with bookies or ZooKeeper silent it would call a part of the log all of it."""
+    log.write(3, OPENED, closed=False)
+    addresses = dict(log.metadata.addresses)
+    stream = ending(log)
+    without_the_bookie_that_alone_has(log, (3, 5))
+    changes, offset = stream.read(stream.initialOffset())
+    assert (keys_of(changes), offset["position"]) == (["a"], "3,3")
+    slept: list[float] = []
+
+    def while_it_waits(seconds: float) -> None:
+        slept.append(seconds)
+        log.metadata.addresses = {} if len(slept) == 1 else addresses
+        log.save()
+
+    monkeypatch.setattr("herdkeeper_jobs.datasource.stream.time.sleep", while_it_waits)
+    changes, offset = stream.read(offset)
+    assert (keys_of(changes), offset["position"], len(slept)) == (["c"], "3,4", 2)
+    assert stream.read(offset)[1] == offset
+
+
+def test_a_query_that_ends_by_itself_fails_if_it_can_not_read_to_its_end(log: PlayedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.write(3, OPENED, closed=False)
+    stream = ending(log)
+    log.metadata.addresses = {}
+    log.save()
+    monkeypatch.setattr("herdkeeper_jobs.datasource.stream._PATIENCE_SECONDS", 0.0)
+    with pytest.raises(CheckpointRetryable, match=r"'demo' was confirmed up to 3,4 when .* be read behind its beginning now: .*again"):
+        stream.read(stream.initialOffset())
+
+
+@pytest.mark.parametrize(
+    ("up_to", "end", "keys"), [("3,1", "3,1", ["a"]), ("3,99", "3,5", ["a", "c"]), ("9,99", "9,2", ["a", "c", "b", "d"])]
+)
+def test_a_query_that_ends_by_itself_ends_with_an_lsn_that_an_option_says(log: PlayedLog, up_to: str, end: str, keys: list[str]) -> None:
+    log.write(3, OPENED, closed=True)
+    log.write(9, FOLLOWED, closed=False)
+    stream = ending(log, upToLsn=up_to)
+    found, offsets = drained(stream, stream.initialOffset())
+    assert (found, offsets[-1]["position"]) == (keys, end)
 
 
 def test_a_stream_that_comes_too_late_says_so(log: PlayedLog) -> None:

@@ -42,6 +42,8 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 _log = structlog.get_logger()
 BEGIN_OF_LOG = Lsn(*BEGIN)
+_PATIENCE_SECONDS = 60.0
+"""How long a query that ends by itself waits for entries that were confirmed when it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         self._connect = partial(catalog, options)
         self._catalog = KeptCatalog(self._connect)
         self._options = options
-        self._stop_at: Lsn | None = options.range.up_to
+        self._promised: Lsn | None = None
+        """With `trigger(availableNow=True)` the entry with which the query ends."""
         self._known: tuple[StreamOffset, CommittedChanges] | None = None
         self._pin = HeldLog(options.pin) if options.pin is not None else None
 
@@ -98,30 +101,25 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """`trigger(availableNow=True)` ends with what is confirmed now."""
         with self._catalog.use() as catalog:
-            end = self._log(catalog).confirmed_end()
-        self._stop_at = end if self._stop_at is None else min(end, self._stop_at)
+            self._promised = self._log(catalog).confirmed_end(self._options.range.up_to)
 
     def read(self, start: dict[str, str]) -> tuple[Iterator[pa.RecordBatch], dict[str, str]]:
         """Returns the changes committed in the next entries, and the offset after them; the same offset if there are none.
 
         Raises LogTruncatedError if entries after the offset were dropped, EntryUnreadableError if no replica has an entry, and
-        CheckpointRefused if the offset is of another log, or of a time that its cluster lost.
+        CheckpointRefused if the offset is of another log, or of a time that its cluster lost. With `trigger(availableNow=True)` also
+        CheckpointRetryable.
         """
         offset = StreamOffset.of(start)
         known, self._known = self._known, None
         # This process's earlier reads need no repetition; after a failure all is read again from the restart LSN.
         goes_on = known is not None and known[0] == offset
         begin = replace(offset, restart=None) if goes_on else offset
-        try:
-            part, identity = self._part(begin, self._stop_at, self._options.max_entries_per_batch)
-        except (CheckpointRetryable, MetadataUnavailableError) as error:
-            _log.warning("the log can't be read now; the read is retried", tablespace=self._options.tablespace, reason=str(error))
-            part, identity = None, None
-        if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
+        found = self._next_part(begin)
+        if found is None:
             self._known = known
-            # Spark calls again at once.
-            time.sleep(self._options.poll_seconds)
             return iter([]), start
+        part, identity = found
         committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
         read = self._read(part, committed, (begin,), self._options.max_bytes_per_batch)
         end = offset if read.end is None else StreamOffset(read.end.lsn, committed.restart, identity, read.end.millis)
@@ -181,6 +179,32 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             with suppress(CheckpointRetryable, MetadataUnavailableError), self._catalog.use() as catalog:
                 self._log(catalog).readable_from(begin.restart or begin.position)
             raise
+
+    def _next_part(self, begin: StreamOffset) -> tuple[LogRange, str] | None:
+        """Returns what to read behind an offset, and of which log; None if that is nothing now.
+
+        Spark ends a query with `trigger(availableNow=True)` then. So what was confirmed when it began is waited for. Raises
+        CheckpointRetryable if it can't be read for a minute.
+        """
+        gives_up_at = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                part, identity = self._part(begin, self._promised or self._options.range.up_to, self._options.max_entries_per_batch)
+                if part.end is not None and (begin.position is None or part.end > begin.position):
+                    return part, identity
+                reason = "bookies report an earlier end"
+            except (CheckpointRetryable, MetadataUnavailableError) as error:
+                reason = str(error)
+                _log.warning("the log can't be read now; the read is retried", tablespace=self._options.tablespace, reason=reason)
+            # Spark calls again at once.
+            time.sleep(self._options.poll_seconds)
+            if self._promised is None or (begin.position is not None and begin.position >= self._promised):
+                return None
+            if time.monotonic() >= gives_up_at:
+                raise CheckpointRetryable(
+                    f"the log of {self._options.tablespace!r} was confirmed up to {self._promised} when the query began, and can't be read "
+                    f"behind {begin.position or 'its beginning'} now: {reason}. Start the query again"
+                )
 
     def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> tuple[LogRange, str]:
         """Returns what to read, and of which log."""
