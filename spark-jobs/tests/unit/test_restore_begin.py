@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
+from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP
 from herdkeeper.sql.connection import Connection
-from herdkeeper.sql.errors import NotLeader, ServerError
+from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.restore import bookkeeping, run
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_lost, find_begin
@@ -89,6 +90,53 @@ def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile
 def test_a_former_leader_is_not_asked_to_roll_back() -> None:
     with pytest.raises(NotLeader):
         end_lost(cast(Connection, PlayedLeader({7: NotLeader("not me")})))
+
+
+class FoundTablespace:
+    """Tables by name; ours has steps. It is its own connection."""
+
+    tablespace = "restored"
+
+    def __init__(self, *tables: str, steps: Sequence[str] | None = None) -> None:
+        self.tables: dict[str, list[str]] = {name: [] for name in tables} | ({} if steps is None else {OURS: list(steps)})
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, str]]:
+        if "systables" in sql:
+            return [{"table_name": name, "systemtable": "false", "tablespace": self.tablespace} for name in self.tables]
+        return [{"detail": HEADER.to_json()} for step in self.tables[OURS] if step in parameters]
+
+    def execute(self, sql: str, parameters: Sequence[str] = ()) -> int:
+        if sql.startswith("CREATE TABLE IF NOT EXISTS"):
+            self.tables.setdefault(OURS, [])
+        elif sql.startswith("DROP TABLE"):
+            del self.tables[OURS]
+        elif parameters[0] in self.tables[OURS]:
+            raise DuplicateKey("the header is there")
+        else:
+            self.tables[OURS].append(parameters[0])
+        return 1
+
+
+def test_a_driver_that_looked_before_another_one_restored_the_tablespace_begins_nothing_in_it() -> None:
+    """It would load rows again that were deleted since, and leave its table behind, with which no Checkpoint can be restored."""
+    ready = FoundTablespace("a", "b")
+    with pytest.raises(RestoreRefused, match=r"did not make \(a, b\)"):
+        bookkeeping.begin(cast(Connection, ready), HEADER)
+    assert set(ready.tables) == {"a", "b"}
+
+
+def test_a_driver_that_looked_before_another_one_began_leaves_its_bookkeeping_alone() -> None:
+    begun = FoundTablespace("a", steps=[HEADER_STEP, "chunk 1"])
+    with pytest.raises(DuplicateKey):
+        bookkeeping.begin(cast(Connection, begun), HEADER)
+    assert begun.tables[OURS] == [HEADER_STEP, "chunk 1"]
+
+
+@pytest.mark.parametrize("steps", [None, []])
+def test_a_restore_begins_in_an_empty_tablespace_and_in_one_without_a_header(steps: list[str] | None) -> None:
+    empty = FoundTablespace(steps=steps)
+    bookkeeping.begin(cast(Connection, empty), HEADER)
+    assert empty.tables == {OURS: [HEADER_STEP]}
 
 
 class ReadyTablespace:

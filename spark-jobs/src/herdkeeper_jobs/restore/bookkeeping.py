@@ -98,8 +98,17 @@ def read_header(connection: Connection) -> Header | None:
 
 
 def begin(connection: Connection, header: Header) -> None:
-    """Creates the table if missing, and inserts the header."""
+    """Creates the table if missing, and inserts the header.
+
+    A driver may have stood still since it looked, until another one had restored the tablespace. With bookkeeping of its own it would load
+    rows again that were deleted since. So it looks again behind the creation: a run that ends later takes the table along.
+
+    Raises RestoreRefused if there are other tables by now.
+    """
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} (`step` string, `loaded` long, `detail` string, PRIMARY KEY (`step`))")
+    if (others := user_tables(connection) - {RESTORE_TABLE}) and read_header(connection) is None:
+        end(connection)
+        raise RestoreRefused(_why_foreign(others))
     connection.execute(_INSERT, [HEADER_STEP, 0, header.to_json()])
 
 
