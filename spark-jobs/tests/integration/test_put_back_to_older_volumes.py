@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from real_database import Database, running_database
+from test_changes_on_real_bookies import options
 
 from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_e2e.server_processes import NODE, leads
@@ -14,6 +16,9 @@ from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.datasource import BookKeeperDataSource
+from herdkeeper_jobs.datasource.schema import CHANGES
+from herdkeeper_jobs.errors import CheckpointRefused
 
 _NAME = "back"
 _SERVERS = ("zookeeper", "bookie-0", NODE)
@@ -32,6 +37,19 @@ def begin_again(database: Database) -> None:
     servers.run("zookeeper", servers.commands["zookeeper"])
     servers.restart_bookie("bookie-0")
     servers.start_again(NODE, lambda: leads(database.address, _NAME))
+
+
+def copy_volumes(database: Database, copies: Path) -> None:
+    at_rest(database)
+    shutil.copytree(database.servers.folder, copies)
+    begin_again(database)
+
+
+def put_back(database: Database, copies: Path) -> None:
+    at_rest(database)
+    shutil.rmtree(database.servers.folder)
+    shutil.copytree(copies, database.servers.folder)
+    begin_again(database)
 
 
 def insert(database: Database, notes: list[str]) -> None:
@@ -55,20 +73,49 @@ def test_a_checkpoint_of_the_lost_time_is_no_base_and_the_one_before_it_is(spark
             connection.execute("CREATE TABLE t (id long primary key auto_increment, note string)")
         insert(database, ["before"])
         before = checkpoint(spark, database, place, "before")
-        at_rest(database)
-        shutil.copytree(database.servers.folder, copies)
-        begin_again(database)
+        copy_volumes(database, copies)
         insert(database, ["lost"] * 3)
         lost = checkpoint(spark, database, place, "lost")
         assert (lost.base_ledger_id, lost.base_entry_id) == (before.ledger_id, before.entry_id), "nothing was put back yet"
 
-        at_rest(database)
-        shutil.rmtree(database.servers.folder)
-        shutil.copytree(copies, database.servers.folder)
-        begin_again(database)
+        put_back(database, copies)
         insert(database, ["anew"] * 9)
         after = checkpoint(spark, database, place, "after")
         assert f"not from {Path(lost.manifest).stem}: the log has another entry at its LSN" in after.message
         assert (after.base_ledger_id, after.base_entry_id) == (before.ledger_id, before.entry_id)
         notes = open_manifest(place / after.manifest).load("t")["note"].to_pylist()
         assert sorted(notes) == ["anew"] * 9 + ["before"]
+
+
+def read_all(database: Database, offset: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The operations behind an offset, and the offset behind them, as a query reads that starts there."""
+    stream = BookKeeperDataSource(options(database, _NAME)).simpleStreamReader(CHANGES)
+    operations: list[str] = []
+    while True:
+        changes, end = stream.read(offset)
+        if end == offset:
+            return operations, end
+        operations += [name for batch in changes for name in batch.column("operation").to_pylist()]
+        offset = end
+
+
+def test_a_stream_of_the_lost_time_does_not_go_on_in_the_log_that_is_written_anew(tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    with running_database() as database, database.tablespace(_NAME):
+        with database.connect(_NAME) as connection:
+            connection.execute("CREATE TABLE t (id long primary key auto_increment, note string)")
+        given, before = read_all(database, {})
+        copy_volumes(database, copies)
+        insert(database, ["lost"] * 3)
+        database.close_ledger(_NAME)
+        lost, end = read_all(database, before)
+        assert given + lost == ["CREATE_TABLE", *["INSERT"] * 3]
+
+        put_back(database, copies)
+        insert(database, ["anew"] * 9)
+        database.close_ledger(_NAME)
+        insert(database, ["later"] * 9)
+        with pytest.raises(CheckpointRefused, match=r"the cluster was put back|is not in the log"):
+            read_all(database, end)
+        anew, _ = read_all(database, before)
+        assert (given + anew)[:10] == ["CREATE_TABLE", *["INSERT"] * 9], "from before the copies it goes on"

@@ -301,7 +301,7 @@ def test_a_query_does_not_go_on_in_a_log_that_was_put_back_and_has_another_entry
     running = reader(log)
     start = running.initialOffset()
     _, offset = running.read(start)
-    message = "has read another entry at 9,1 than the log has now: the cluster was put back"
+    message = "has read up to 9,1, and the log has another entry there now: the cluster was put back"
     log.write(9, [FOLLOWED[0], *written_anew], closed=False)
     for query in (running, reader(log)):
         with pytest.raises(CheckpointRefused, match=message):
@@ -309,6 +309,9 @@ def test_a_query_does_not_go_on_in_a_log_that_was_put_back_and_has_another_entry
     with pytest.raises(CheckpointRefused, match=message):
         reader(log).readBetweenOffsets(start, offset)
     assert drained(reader(log), {name: offset[name] for name in ("position", "log")})[0] == [], "an earlier version stored no time"
+    log.write(9, FOLLOWED[:1], closed=True)
+    with pytest.raises(CheckpointRefused, match="has read up to 9,1, and the log has no entry there now"):
+        reader(log).readBetweenOffsets(start, offset)
 
 
 def test_a_query_that_goes_on_gives_no_change_of_an_open_transaction_twice(log: PlayedLog) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -107,36 +107,44 @@ class ReadChanges:
     """None if there was nothing to read."""
 
 
-def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float, known: Iterable[Stamped] = ()) -> ReadChanges:
+def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float, known: Sequence[Stamped] = ()) -> ReadChanges:
     """Reads the changes committed in a part of a log. It stops early after the batch of entries that fills `most_bytes` of memory. Entries
     up to `part.after` don't count. `committed` knows the transactions open before the part, `known` entries of it from an earlier read.
 
-    Raises as `changes_in`, and CheckpointRefused if a known entry is another one now.
+    Raises as `changes_in`, and CheckpointRefused if a known entry is another one now, or gone.
     """
     batches: list[pa.RecordBatch] = []
     size, end = 0, None
+    not_found = list(known)
     with closing(read_partition(part.spec)) as read:
         for entries in decode_batches(read):
-            for one in known:
-                _require_same_entry(entries, one)
+            not_found = [one for one in not_found if not _has_entry(entries, one)]
             batches += committed.take(entries)
-            end = Stamped(
-                Lsn(*(entries.column(name)[-1].as_py() for name in ("ledger_id", "entry_id"))), entries.column("timestamp")[-1].as_py()
-            )
+            ledger_id, entry_id, millis = (entries.column(name)[-1].as_py() for name in ("ledger_id", "entry_id", "timestamp"))
+            end = Stamped(Lsn(ledger_id, entry_id), millis)
             if part.after is None or end.lsn > part.after:
                 size += entries.nbytes
             if size >= most_bytes:
                 break
+    if not_found:
+        raise _put_back(not_found[0].lsn, "no entry")
     return ReadChanges(batches, end)
 
 
-def _require_same_entry(entries: pa.RecordBatch, known: Stamped) -> None:
+def _has_entry(entries: pa.RecordBatch, known: Stamped) -> bool:
+    """Whether the entry is among these. Raises CheckpointRefused if another one is there."""
     is_it = pc.and_(pc.equal(entries.column("ledger_id"), known.lsn.ledger_id), pc.equal(entries.column("entry_id"), known.lsn.entry_id))
-    if entries.column("timestamp").filter(is_it).to_pylist() not in ([], [known.millis]):
-        raise CheckpointRefused(
-            f"the query has read another entry at {known.lsn} than the log has now: the cluster was put back to an earlier state, and the "
-            "changes after that state are gone. Make a new Checkpoint, and start the query behind it with a new checkpointLocation"
-        )
+    found = entries.column("timestamp").filter(is_it).to_pylist()
+    if found not in ([], [known.millis]):
+        raise _put_back(known.lsn, "another entry")
+    return bool(found)
+
+
+def _put_back(lsn: Lsn, found: str) -> CheckpointRefused:
+    return CheckpointRefused(
+        f"the query has read up to {lsn}, and the log has {found} there now: the cluster was put back to an earlier state. Make a new "
+        "Checkpoint, and start the query behind it with a new checkpointLocation"
+    )
 
 
 def _require_within(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int]], after: Lsn | None) -> None:
