@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
+import pytest
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import RECORD
 
@@ -14,7 +16,11 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
 from herdkeeper.engine.execute import Clients, execute
+from herdkeeper.engine.key import Key
+from herdkeeper.engine.kinds import Steps
 from herdkeeper.engine.leadership import execute_leadership
+from herdkeeper.engine.reconcile import reconcile
+from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.herddb.execute.node_orders import SqlNodes
 from herdkeeper.herddb.leadership.plan import LeadershipPlan
 from herdkeeper.planning.actions import (
@@ -27,6 +33,7 @@ from herdkeeper.planning.actions import (
     Resize,
     WakeNodes,
 )
+from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -63,6 +70,9 @@ class Writer:
     def resize(self, _namespace: str, action: Resize) -> None:
         raise RefusedError(f"{action.name}: exceeded quota")
 
+    def write_status(self, _resource: object, _status: object) -> None:
+        """What is told of it is another test's."""
+
     def event(self, _resource: object, reason: str, message: str, _kind: str) -> None:
         self.events.append(f"{reason}: {message}")
 
@@ -72,6 +82,7 @@ def move(name: str, reason: Reason = Reason.LEADER_MOVED) -> ChangeTablespaceRec
     return ChangeTablespaceRecord(LOG.zookeeper_address, f"/{name}", record, 4, "led by another one", reason)
 
 
+RESIZE = Resize("bk-bookie-0-ledgers", "its-uid", "40Gi")
 SERVICE = Apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "flights-leader"}}, False, Reason.LEADER_MOVED)
 
 
@@ -138,8 +149,23 @@ def test_a_node_that_refuses_to_be_barred_keeps_nothing_else_from_being_done(mon
 
 def test_a_volume_claim_that_kubernetes_refuses_to_resize_keeps_nothing_else_from_being_done():
     """A quota may refuse it for ever, and before Kubernetes 1.32 each request that is taken back is refused."""
-    resizes = [Resize(f"bk-bookie-{number}-ledgers", "its-uid", "40Gi") for number in range(2)]
-    done, applied, failed = done_of(*resizes, EnsureZnode("zk:2181", "/root"), SERVICE)
+    done, applied, failed = done_of(RESIZE, replace(RESIZE, name="bk-bookie-1-ledgers"), EnsureZnode("zk:2181", "/root"), SERVICE)
     assert (done, applied) == (["/root"], ["Service"])
     assert failed is not None
     assert failed.message.endswith("bk-bookie-0-ledgers: exceeded quota")
+
+
+@pytest.mark.parametrize(
+    ("situation", "actions", "again", "applied"),
+    [
+        ("the rest was done", (RESIZE, SERVICE), 5.0, ["Service"]),
+        ("something else failed, too", (RESIZE, move("b", Reason.REPLICAS_CHANGED), SERVICE), None, []),
+    ],
+)
+def test_a_refused_resize_slows_the_rest_down_no_more(situation, actions, again, applied):
+    writer, kubernetes = Writer(), SimpleNamespace(resource=lambda *_: CLUSTER)
+    clients = Clients(writer, ClusterReader(kubernetes, Znodes(frozenset({"/b"})), None), None, lambda: True, None)
+    summary = Summary(Health("True", Reason.READY, "it serves"), {})
+    steps = Steps(lambda *_: None, lambda *_: (), lambda *_: Plan(actions, requeue_after_seconds=5.0), lambda *_: summary)
+    assert reconcile(Key.of(CLUSTER), steps, clients) == Result(Outcome.FAILED, again), situation
+    assert writer.applied == applied, situation

@@ -17,7 +17,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack, format_racks
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.share import Place, Share
-from herdkeeper.planning.actions import Wait
+from herdkeeper.planning.actions import Resize, Wait
 from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -82,6 +82,17 @@ def test_the_next_step_of_a_drain_is_decided_once_for_plan_and_status(monkeypatc
 def test_a_drain_that_gets_on_is_looked_at_soon():
     observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
     assert plan_bookkeeper(told(observed, before=seen()), JOBS_IMAGE).requeue_after_seconds == 5.0
+
+
+def test_a_claim_that_can_not_be_resized_has_the_ledgers_read_no_more_often():
+    observed = seen(scan=replace(SCAN, seconds=20.0, to_act_by=False))
+    there = dict(observed.objects.items)
+    stored = there["PersistentVolumeClaim", "bk-bookie-0-ledgers"]
+    spec = {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}
+    there["PersistentVolumeClaim", "bk-bookie-0-ledgers"] = {**stored, "spec": spec, "status": {"phase": "Bound"}}
+    made = plan_bookkeeper(told(replace(observed, objects=objects(there), expandable={"fast": True})), JOBS_IMAGE)
+    assert [type(action) for action in made.actions] == [Resize]
+    assert (made.needs_ledgers, made.requeue_after_seconds) == (False, pytest.approx(60.0))
 
 
 ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}

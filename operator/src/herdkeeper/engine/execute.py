@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import structlog
@@ -33,6 +33,9 @@ from herdkeeper.sql.errors import SqlError
 
 logger = structlog.get_logger()
 
+_ALONE = (do.BarPromotion, do.Resize)
+"""Actions on which no later one depends. Each may fail for long: a node or a quota refuses."""
+
 
 class LiveReadsNeededError(Exception):
     """A reconcile from the cache found something to do."""
@@ -58,18 +61,16 @@ class Clients:
 
 
 def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
-    """Execute the actions in order, up to the first failure, which is returned. A refused BarPromotion or Resize does not stop the rest: no
-    later action depends on it.
-    """
+    """Execute the actions in order, up to the first failure on which later ones may depend. Returns the first failure."""
     if plan.actions:
         clients.require_live_reads()
-    refused: Failed | None = None
+    first: Failed | None = None
     for action in plan.actions:
         failed = perform(resource, action, clients)
-        refused = refused or failed
-        if failed is not None and not isinstance(action, (do.BarPromotion, do.Resize)):
-            break
-    return refused
+        first = first or failed
+        if failed is not None and not isinstance(action, _ALONE):
+            return first
+    return None if first is None else replace(first, rest_done=True)
 
 
 def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:

@@ -29,7 +29,7 @@ from herdkeeper.engine.kinds import KIND_OF, Steps
 from herdkeeper.engine.news import news_of
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
+from herdkeeper.planning.actions import Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import given_up, plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
@@ -236,9 +236,8 @@ def _comparable(status: dict[str, Any]) -> dict[str, Any]:
 def _result(plan: Plan, failed: Failed | None) -> Result:
     if failed is None:
         return Result(Outcome.OK, _requeue_after_seconds(plan))
-    # A node may refuse its bar for long. Meanwhile the replica that is rebuilt must be observed at the usual times.
-    barring = any(isinstance(action, BarPromotion) for action in plan.actions)
-    return Result(Outcome.FAILED, plan.requeue_after_seconds if barring else None)
+    # What fails alone may do so for long. It must not slow the rest down.
+    return Result(Outcome.FAILED, plan.requeue_after_seconds if failed.rest_done else None)
 
 
 def _requeue_after_seconds(plan: Plan) -> float | None:

@@ -28,7 +28,7 @@ from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, vol
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
+from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, Plan, Resize, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import adopted, settle, unsettled
 from herdkeeper.planning.rolling import Gate, kept_alive, moving, outdated_pods, restart
 from herdkeeper.shared import names
@@ -97,12 +97,13 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
-    # an older scan is good enough to wait, not to act
-    outdated = bool(actions) and isinstance(fleet.scan, LedgerScan) and not fleet.scan.to_act_by
+    # an older scan is good enough to wait, or to grow a volume, which may be refused for long; not to act
+    acting = not all(isinstance(action, Resize) for action in actions)
+    outdated = acting and isinstance(fleet.scan, LedgerScan) and not fleet.scan.to_act_by
     return Plan(
         actions,
         waits[0] if waits else None,
-        _requeue_after_seconds(fleet, acting=bool(actions)) if busy else None,
+        _requeue_after_seconds(fleet, acting=acting) if busy else None,
         later=tuple(step for drain in fleet.drains if isinstance(drain.bookie, DrainingBookie) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
         needs_ledgers=NeedsLedgers() in steps or outdated or (fleet.scan is None and placement_check_due(fleet)),
