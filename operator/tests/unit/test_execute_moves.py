@@ -14,6 +14,7 @@ from test_plan_leaders import RECORD
 
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.look import look
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
 from herdkeeper.engine.execute import Clients, execute
 from herdkeeper.engine.key import Key
@@ -153,6 +154,29 @@ def test_a_volume_claim_that_kubernetes_refuses_to_resize_keeps_nothing_else_fro
     assert (done, applied) == (["/root"], ["Service"])
     assert failed is not None
     assert failed.message.endswith("bk-bookie-0-ledgers: exceeded quota")
+
+
+def test_an_open_ledger_whose_writer_is_away_keeps_no_other_one_open(monkeypatch):
+    """A SQL node may be lost with the machine of a bookie."""
+
+    def order(_, herddb, node, path, *, seconds):
+        return Unknown("silence") if node == PODS[0] else asked.append(path) or {}
+
+    asked = []
+    monkeypatch.setattr(SqlNodes, "order", order)
+    orders = (CloseLedger("db", PODS[0], "flights", 4), CloseLedger("db", PODS[1], "airports", 5))
+    done, _, failed = done_of(*orders, EnsureZnode("zk:2181", "/root"))
+    assert (asked, done) == (["/tablespaces/airports/close-ledger?ledger=5"], ["/root"])
+    assert failed is not None
+    assert failed.message.endswith("silence")
+
+
+def test_silent_writers_of_many_ledgers_do_not_take_all_of_a_workers_time(monkeypatch):
+    monkeypatch.setattr(SqlNodes, "order", lambda *_, **__: {})
+    with look(-1.0):
+        failed = done_of(CloseLedger("db", PODS[0], "flights", 4))[2]
+    assert failed is not None
+    assert "took too long" in failed.message
 
 
 @pytest.mark.parametrize(

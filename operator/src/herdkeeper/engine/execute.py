@@ -33,8 +33,8 @@ from herdkeeper.sql.errors import SqlError
 
 logger = structlog.get_logger()
 
-_ALONE = (do.BarPromotion, do.Resize)
-"""Actions on which no later one depends. Each may fail for long: a node or a quota refuses."""
+_ALONE = (do.BarPromotion, do.CloseLedger, do.Resize)
+"""Actions on which no later one depends. Each may fail for long: a node refuses or is silent, or a quota refuses."""
 
 
 class LiveReadsNeededError(Exception):

@@ -16,6 +16,7 @@ from herdkeeper.clients.bounded_http import Question, Trust, ask
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.look import require_time
 from herdkeeper.herddb.observe.address import address_of
 from herdkeeper.herddb.observe.users import read_token
 from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, OnNode, SetCopyAside, StartFullCheck, WakeNodes
@@ -97,7 +98,8 @@ class SqlNodes:
         _followed(self._about(action, order, BAR_SECONDS), "PromotionBar")
 
     def close_ledger(self, action: CloseLedger) -> None:
-        """A node refuses that does not lead, or can't open another ledger now."""
+        """A node refuses that does not lead, or can't open another ledger now. Silent ones must not take all of the worker's time."""
+        require_time()
         _followed(self._about(action, f"close-ledger?ledger={action.ledger_id}", CLOSE_SECONDS), "Ledger")
 
     def start_full_check(self, action: StartFullCheck) -> None:
