@@ -510,6 +510,13 @@ def test_a_member_that_leaves_may_be_away():
     assert made.leaving == (5,)
 
 
+def test_a_member_whose_claim_a_quota_refuses_may_leave_again():
+    committed = membership(observers=(3,))
+    (made,) = plan(saw(settled(committed), claims("true", "true", "true"), members(0, 1, 2), committed=committed)).actions
+    assert isinstance(made, ChangeMembership)
+    assert made.leaving == (4,)
+
+
 @pytest.mark.parametrize(("voters", "away", "leaves"), [((0, 1, 2), 1, 1), ((0, 1, 2), 2, 2), ((0, 1, 2, 3, 4), 1, 1)])
 def test_a_member_that_is_away_leaves_before_those_that_serve(voters, away, leaves):
     """ZooKeeper changes a membership only while a majority of the next one follows: of two voters, both."""

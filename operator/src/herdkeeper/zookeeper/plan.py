@@ -41,7 +41,9 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
     objects = ensemble.objects
     *others, stateful_set = build_zookeeper(ensemble)
     actions: list[Action] = list(settle((build_zookeeper_secret(ensemble),), objects))
-    actions += [Create(build_zookeeper_claim(ensemble, number)) for number in ensemble.pods if number not in ensemble.claims]
+    # a quota may refuse the claim of a member that joins, for ever: then it can still leave
+    wanted = ensemble.pods if ensemble.founding else [number for number in ensemble.pods if number in ensemble.declared]
+    actions += [Create(build_zookeeper_claim(ensemble, number)) for number in wanted if number not in ensemble.claims]
     foreign = [number for number, claim in ensemble.claims.items() if ensemble.is_foreign(claim)]
     actions += [_adopt(ensemble, number) for number in foreign if number in ensemble.pods]
     actions += settle(others, objects)
