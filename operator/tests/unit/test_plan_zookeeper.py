@@ -161,6 +161,32 @@ def test_an_ensemble_that_is_being_founded_neither_grows_nor_shrinks(declared):
     assert plan(saw(begun, claims("false", "false", "false"), members(0, 1), serving=(0, 1)), cluster).actions == ()
 
 
+@pytest.mark.parametrize(
+    ("situation", "stateful_set", "declared"),
+    [
+        ("somebody scaled its StatefulSet", {"spec": {"replicas": 7}}, 3),
+        ("somebody deleted its StatefulSet, after it was declared larger", None, 7),
+        ("somebody deleted its StatefulSet, after it was declared smaller", None, 1),
+    ],
+)
+def test_an_ensemble_that_is_being_founded_keeps_its_size_whatever_becomes_of_its_stateful_set(situation, stateful_set, declared):
+    """Four empty members beside three would be a majority that begins with an empty tree."""
+    begun = settled(None)
+    made_there = {} if stateful_set is None else made_by_the_stateful_set(3)
+    found = begun.pop(("StatefulSet", "zk-zookeeper"))
+    parts = (begun, {} if stateful_set is None else {("StatefulSet", "zk-zookeeper"): {**found, **stateful_set}}, made_there)
+    seen = saw(*parts, claims("false", "false", "false"), members(0, 1), serving=(0, 1))
+    made = plan(seen, with_spec(CLUSTER, replicas=declared))
+    (applied,) = [action.manifest for action in made.actions if isinstance(action, Apply)]
+    assert (applied["kind"], applied["spec"]["replicas"]) == ("StatefulSet", 3), situation
+
+
+def test_a_claim_of_a_member_that_was_never_to_be_does_not_keep_an_ensemble_from_being_founded():
+    """Somebody scaled the StatefulSet up for a while, or an earlier resource of the name had more members."""
+    seen = saw(settled(None), claims(*["false"] * 5), members(0, 1, 2))
+    assert [action.name for action in plan(seen).actions if isinstance(action, Annotate)] == [claim_of(number) for number in range(3)]
+
+
 def test_an_ensemble_that_is_being_founded_does_not_shrink_for_a_roll_that_waits():
     """The member that can't start would, once it can, be an empty voter of the first membership, which the others have left."""
     begun = settled(None, cluster=with_spec(CLUSTER, replicas=5))

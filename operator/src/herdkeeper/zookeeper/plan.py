@@ -141,8 +141,8 @@ def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wa
 def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
     """Returns the annotations to update, or else the next membership change."""
     if ensemble.founding:
-        serving = all(map(ensemble.is_ready, ensemble.claims))
-        return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.claims) if serving else ()
+        serving = all(map(ensemble.is_ready, ensemble.pods))
+        return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.pods) if serving else ()
     if isinstance(ensemble.membership, Unknown):
         return Wait(Reason.UNREADABLE, ensemble.membership.why) if ensemble.modes else ()
     if steps := _mark_claims(ensemble) or _delete_unneeded_claims(ensemble):  # a claim that was just marked is not as it was read

@@ -12,13 +12,13 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.certificates.issue import KeyPair
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, decode_membership, version_of
+from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, decode_membership, file_name, version_of
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Json, Objects, annotation, mounts, why_stopping
+from herdkeeper.shared.objects import Json, Objects, annotation, is_owned_by, mounts, why_stopping
 from herdkeeper.shared.quorum import address_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
@@ -276,9 +276,11 @@ class Ensemble:
         member beyond NUMBERS, which a person added, runs elsewhere.
 
         If the membership can't be read, one per claim whose member has voted, and no pod is removed. While an ensemble is founded, the
-        number stays as declared when its StatefulSet was created: a later member might vote with an empty disk.
+        number stays as it was at the begin: a later member might vote with an empty disk.
         """
         voted = [number for number, mark in self.marks.items() if mark == names.FOUNDED]
+        if not voted and self._began_with is not None:
+            return range(self._began_with)
         if not voted and self._replicas is None:
             return self.declared
         if voted and (own := self.listed.intersection(NUMBERS)):
@@ -345,6 +347,19 @@ class Ensemble:
     def _config(self) -> Mapping[str, str]:
         """The files of the members' ConfigMap."""
         return self.objects.data("ConfigMap", self.named.config_map)
+
+    @property
+    def _began_with(self) -> int | None:
+        """How many members an ensemble that is being founded began with, by its ConfigMap: anybody may scale or delete its StatefulSet. None
+        if that does not say so, or is of an earlier resource of this name.
+        """
+        made = self.objects.get("ConfigMap", self.named.config_map)
+        if made is None or not is_owned_by(made, self.cluster.metadata.uid) or self._config.get(names.FOUNDING_KEY) != "true":
+            return None
+        try:
+            return len(decode_membership(f"{self._config.get(file_name(0), '')}version=0\n".encode()).servers)
+        except MalformedDataError:
+            return None
 
     @property
     def _replicas(self) -> int | None:

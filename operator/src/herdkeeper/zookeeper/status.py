@@ -83,11 +83,11 @@ def _health(ensemble: Ensemble) -> Health:
 
 def _founding(ensemble: Ensemble) -> str:
     """Returns what an ensemble waits for whose declared members all serve. It may have begun with more, and can't shrink yet."""
-    away = [number for number in ensemble.claims if not ensemble.is_ready(number)]
+    away = [number for number in ensemble.pods if not ensemble.is_ready(number)]
     if not (away and ensemble.founding):
         return "all members serve; their volumes are being marked as founded"
     return (
-        f"the ensemble is founded once all {len(ensemble.claims)} members that it began with serve ({_troubles(ensemble, away)}), and "
+        f"the ensemble is founded once all {len(ensemble.pods)} members that it began with serve ({_troubles(ensemble, away)}), and "
         "shrinks only then. To begin with fewer, if nothing uses its address yet: delete this resource and its volume claims, and create "
         "it again"
     )
