@@ -147,6 +147,20 @@ def test_both_claims_of_a_new_bookie_carry_the_same_fresh_identity():
         assert [item["annotations"][names.BOOKIE_ID_ANNOTATION] for item in own] == [identity.bookie_id] * 2
 
 
+def test_a_quota_that_refuses_the_claims_of_a_new_bookie_holds_up_nothing_else():
+    """Its claims come last, before its StatefulSet: a bookie with a StatefulSet and without claims would count as lost."""
+    kept = settled()
+    del kept["StatefulSet", "bk-bookie-2"]
+    made = plan(
+        *claims(0, 1, 2),
+        {of: item for of, item in kept.items() if "bookie-3" not in of[1]},
+        pods(PODS[:3]),
+        metadata=replace(HEALTHY, writable=IDS - {IDENTITIES[3].bookie_id}, cookies=IDS - {IDENTITIES[3].bookie_id}),
+    )
+    shown = [step.manifest["metadata"]["name"] for step in made.actions if isinstance(step, (Create, Apply))]
+    assert shown[-4:] == ["bk-bookie-2", "bk-bookie-3-journal", "bk-bookie-3-ledgers", "bk-bookie-3"]
+
+
 def test_a_pair_that_was_cut_off_after_the_first_claim_is_completed_with_that_claim_s_identity():
     annotated = claim("bk-bookie-0-journal", **{names.BOOKIE_ID_ANNOTATION: "bk-bookie-0-zzzzzz"})
     made = plan(annotated, metadata=NEW)

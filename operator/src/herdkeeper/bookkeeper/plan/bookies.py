@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from herdkeeper.bookkeeper.build.bookies import (
     BookieIdentity,
@@ -88,12 +88,15 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     cookies = (restored_cookie(fleet, identity) for identity in (*identities, *kept))
     steps += [step for step in cookies if step is not None]
     running = (*numbers.wanted, *(identity.number for identity in kept))
-    rolled = _stateful_set_steps(fleet, running, restart_order(fleet, [*identities, *kept]))
+    made = [identity for identity in identities if not _missing_claims(fleet, identity)]
+    rolled = _stateful_set_steps(fleet, running, restart_order(fleet, [*made, *kept]))
     steps += [*_autorecovery(fleet, running, rolled), *rolled, *cancel_drains(fleet)]
     for drain in fleet.drains:
         steps += actions_of(fleet, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     steps += retire_lost(fleet)
+    unmade = [identity for identity in identities if identity not in made]
+    steps += _new_bookies(fleet, running, unmade)  # last: a quota may refuse their claims for ever
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
@@ -131,14 +134,14 @@ def _requeue_after_seconds(fleet: BookieFleet, *, acting: bool) -> float:
 
 
 def _identities(fleet: BookieFleet) -> tuple[list[BookieIdentity], list[Step]]:
-    """Returns the identities of the bookies that should run, and what their claims need."""
+    """Returns the identities of the bookies that should run, and what their existing claims need."""
     identities: list[BookieIdentity] = []
     steps: list[Step] = []
     for number in fleet.numbers.wanted:
         found = _identity(fleet, number)
         if isinstance(found, BookieIdentity):
             identities.append(found)
-            steps += [*_claims(fleet, found), *grow_claims(fleet, number)]
+            steps += [*_adopted_claims(fleet, found), *grow_claims(fleet, number)]
         else:
             steps.append(found)
     return identities, steps
@@ -220,16 +223,24 @@ def _identity(fleet: BookieFleet, number: int) -> BookieIdentity | Wait:
     return BookieIdentity(number, str(next(iter(ids)) if ids else fleet.named.bookie_id(number, str(token))))
 
 
-def _claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Create | Apply, ...]:
-    """Returns the claims that a new bookie lacks, and the labels that somebody removed from a claim, or did not restore."""
-    steps: list[Create | Apply] = []
+def _adopted_claims(fleet: BookieFleet, identity: BookieIdentity) -> Iterator[Apply]:
+    """Yields the labels that somebody removed from a claim, or did not restore."""
     for manifest in build_bookie_claims(fleet.cluster, identity):
         claim = fleet.objects.claims.get(manifest["metadata"]["name"])
-        if claim is None:
-            steps.append(Create(manifest))
-        elif not claim.is_made_for(fleet.cluster.KIND, fleet.cluster.metadata.name):
-            steps.append(adopted(manifest, claim))
-    return tuple(steps)
+        if claim is not None and not claim.is_made_for(fleet.cluster.KIND, fleet.cluster.metadata.name):
+            yield adopted(manifest, claim)
+
+
+def _missing_claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Create, ...]:
+    """Returns the claims that a bookie lacks which is to be made."""
+    claims = fleet.objects.claims
+    return tuple(Create(each) for each in build_bookie_claims(fleet.cluster, identity) if each["metadata"]["name"] not in claims)
+
+
+def _new_bookies(fleet: BookieFleet, running: tuple[int, ...], identities: list[BookieIdentity]) -> list[Step]:
+    """Returns the claims that bookies lack, and the StatefulSets, which need them."""
+    claims = (create for identity in identities for create in _missing_claims(fleet, identity))
+    return [*claims, *_stateful_set_steps(fleet, running, identities)]
 
 
 def _recovery_delay(fleet: BookieFleet) -> tuple[SetRecoveryDelay, ...]:
