@@ -250,7 +250,32 @@ def test_a_round_that_is_tried_again_tells_no_failure_of_the_deleted_job(control
     }
     found = {("ConfigMap", job): {"metadata": {"name": job}}, ("Job", job): {"metadata": {"name": job, "uid": "this"}}, ("Pod", "p"): pod}
     objects = Objects({of: {"kind": of[0], **item} for of, item in found.items()})
-    assert rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1) == (Round(1, JobState.RUNNING, why),)
+    (found_again,) = rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1)
+    assert replace(found_again, waits="") == Round(1, JobState.RUNNING, why)
+
+
+@pytest.mark.parametrize(
+    ("situation", "status", "told"),
+    [
+        ("a quota refuses it", None, "no pod, see its controller's events"),
+        ("no node has room", {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}, "Unschedulable"),
+        ("its image is missing", {"initContainerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull"}}}]}, "ErrImagePull"),
+        ("it moves ledgers", {"initContainerStatuses": [{"state": {"running": {}}}]}, ""),
+    ],
+)
+def test_a_drain_tells_why_the_pod_of_its_round_does_not_start(situation, status, told):
+    job = "bk-bookie-1-drain-1"
+    found = {("ConfigMap", job): {"metadata": {"name": job}}, ("Job", job): {"metadata": {"name": job, "uid": "this"}}}
+    if status is not None:
+        labels = {"batch.kubernetes.io/job-name": job}
+        metadata = {"name": "p", "creationTimestamp": "2026-11-21T14:30:00Z", "labels": labels}
+        found["Pod", "p"] = {"metadata": metadata, "status": {"phase": "Pending", **status}}
+    objects = Objects({of: {"kind": of[0], **item} for of, item in found.items()})
+    step = next_step(replace(READ_ONLY, rounds=rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1)), HEALTHY)
+    assert isinstance(step, Wait)
+    assert step.reason is Reason.MOVING_LEDGERS
+    waiting = f"; the pod of the Job {job} is waiting: {told}"
+    assert (waiting in step.message) if told else ("waiting" not in step.message), situation
 
 
 def test_a_job_that_a_cancelled_drain_left_behind_does_not_stand_for_the_record_of_the_next_one() -> None:

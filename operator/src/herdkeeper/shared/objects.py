@@ -274,7 +274,8 @@ def pod_trouble(pod: Json | None) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "stopping"
     status = pod.get("status", {})
-    failed: Json = next((container for container in status.get("containerStatuses") or [] if not container.get("ready")), {})
+    containers = (container for kind in ("initContainerStatuses", "containerStatuses") for container in status.get(kind) or [])
+    failed: Json = next((container for container in containers if not container.get("ready")), {})
     ended = _last_failure(failed, pod)
     waiting = failed.get("state", {}).get("waiting") or {}
     if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):

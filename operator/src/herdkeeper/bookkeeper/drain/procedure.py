@@ -48,13 +48,14 @@ class JobState(Enum):
 @dataclass(frozen=True)
 class Round:
     """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt. `kept`:
-    it is of an earlier drain that was cancelled before the Job succeeded.
+    it is of an earlier drain that was cancelled before the Job succeeded. `waits`: why the Job's pod does not run, as a sentence.
     """
 
     number: int
     job: JobState
     why: str = ""
     kept: bool = False
+    waits: str = ""
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,8 @@ def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
         case _:
             size = sum(share.payload_bytes for share in bookie.shares)
             retrying = f"; retrying: {begun.why}" if begun.why else ""
-            left_there = f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{retrying}"
+            waiting = f"; {begun.waits}" if begun.waits else ""
+            left_there = f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{retrying}{waiting}"
             return Wait(Reason.MOVING_LEDGERS, left_there)
 
 

@@ -22,7 +22,7 @@ from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.codecs.bookkeeper.share import Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames
-from herdkeeper.shared.objects import Objects, ended_in, job_ended, pods_of_job
+from herdkeeper.shared.objects import STARTING, Objects, ended_in, job_ended, pod_trouble, pods_of_job
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -110,7 +110,7 @@ def _round(objects: Objects, number: int, job: str) -> Round:
     kept = is_kept(objects.get("ConfigMap", job) or {})
     if state is JobState.FAILED:
         return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept)
-    return Round(number, state, message, kept)
+    return Round(number, state, message, kept, _why_waiting(objects, job) if state is JobState.RUNNING else "")
 
 
 def job_state_of(objects: Objects, name: str) -> JobState:
@@ -120,6 +120,14 @@ def job_state_of(objects: Objects, name: str) -> JobState:
         return JobState.ABSENT
     end = job_ended(job)
     return JobState.RUNNING if end is None else JobState.FAILED if end.failed else JobState.DONE
+
+
+def _why_waiting(objects: Objects, name: str) -> str:
+    """Returns why a Job has no pod, as for a quota, or one that does not start. An empty string if it runs, or is about to."""
+    pods = pods_of_job(objects, name)
+    newest = pods[-1] if pods else None
+    starts = newest is not None and (newest.get("status", {}).get("phase") != "Pending" or pod_trouble(newest) == STARTING)
+    return "" if starts else f"the pod of the Job {name} is waiting: {pod_trouble(newest)}"
 
 
 def _termination_message(objects: Objects, name: str) -> str:
