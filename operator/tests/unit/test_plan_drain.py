@@ -28,7 +28,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     later_steps,
     next_step,
 )
-from herdkeeper.bookkeeper.drain.state import rounds_of
+from herdkeeper.bookkeeper.drain.state import drains_of, rounds_of
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
@@ -44,6 +44,7 @@ TURNED = Share(8, PLACES, closed=False, written=False)
 WRITTEN = Share(42, PLACES, closed=False, written=True, tablespace="flights")
 LEFT = Share(41, PLACES, closed=True, written=False)
 CLAIMS = (Claim("bk-bookie-1-journal", "uid-1"), Claim("bk-bookie-1-ledgers", "uid-2"))
+GOING = tuple(replace(claim, going=True) for claim in CLAIMS)
 MOVED = (Round(1, JobState.DONE),)
 
 HEALTHY = ClusterState(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
@@ -159,6 +160,7 @@ def test_what_autorecovery_moved_since_a_round_recorded_it_is_read_before_the_bo
         (replace(STOPPED, retirement=JobState.RUNNING), HEALTHY, Reason.RETIRING, "bk-1"),
         (replace(STOPPED, retirement=JobState.FAILED), HEALTHY, Reason.DRAIN_FAILED, "delete the failed Job"),
         (replace(STOPPED, cookie=False, shares=(CLOSED,)), HEALTHY, Reason.DRAIN_FAILED, "volumes are kept"),
+        (replace(STOPPED, cookie=False, claims=GOING), HEALTHY, Reason.DRAINED, "bk-bookie-1-journal, bk-bookie-1-ledgers. If they stay"),
     ],
 )
 def test_it_waits_and_says_why(bookie, rest, reason, says):
@@ -228,6 +230,17 @@ def test_no_round_ever_touches_a_bookie_that_may_still_be_written_to():
         if isinstance(step, Record | Move):
             stopped = bookie.scaled_to_zero and not bookie.pod_present and bookie.mode is Mode.GONE
             assert bookie.mode is Mode.READ_ONLY or (stopped and isinstance(step, Move))
+
+
+def test_a_claim_that_is_never_gone_holds_up_no_other_drain():
+    """Such as one that a snapshot, or another program's finalizer, keeps."""
+    gone = replace(STOPPED, number=2, bookie_id="bk-2", cookie=False, claims=GOING)
+    next_one, waiting = drains_of({1: EMPTY, 2: gone}, HEALTHY)
+    assert (next_one.number, next_one.step) == (1, Stop())
+    assert isinstance(waiting.step, Wait)
+    assert waiting.step.reason is Reason.DRAINED
+    first = drains_of({1: EMPTY, 2: replace(gone, claims=(GOING[0], CLAIMS[1]))}, HEALTHY)[0]
+    assert (first.number, first.step) == (2, DeleteClaims((GOING[0], CLAIMS[1])))
 
 
 def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():

@@ -84,6 +84,11 @@ class DrainingBookie:
     own_writers: frozenset[str] = frozenset()
     """SQL nodes of databases in this namespace, which close a ledger on request."""
 
+    @property
+    def is_left_to_kubernetes(self) -> bool:
+        """Whether only its claims are left, and all of them are being deleted."""
+        return self.scaled_to_zero and not self.cookie and bool(self.claims) and all(claim.going for claim in self.claims)
+
 
 @dataclass(frozen=True)
 class ClusterState:
@@ -327,7 +332,14 @@ def _when_stopped(bookie: DrainingBookie, state: ClusterState) -> Step:
         return again  # somebody deleted its Job, and the bookie can't come back: the entries are read where they are now
     if bookie.cookie:
         return _retire(bookie)
-    return DeleteClaims(bookie.claims) if bookie.claims else RemoveTraces()
+    return _delete_claims(bookie) if bookie.claims else RemoveTraces()
+
+
+def _delete_claims(bookie: DrainingBookie) -> Step:
+    if not bookie.is_left_to_kubernetes:
+        return DeleteClaims(bookie.claims)
+    going = f"claims of {bookie.bookie_id} are being deleted: {', '.join(claim.name for claim in bookie.claims)}"
+    return Wait(Reason.DRAINED, f"{going}. If they stay, their finalizers name what keeps them")
 
 
 def _when_stopped_too_early(bookie: DrainingBookie) -> Step:

@@ -56,11 +56,11 @@ def _drain(number: int, bookies: Mapping[int, DrainingBookie | Unknown], cluster
 
 
 def _order(number: int, bookie: DrainingBookie | Unknown) -> tuple[bool, bool, bool, int]:
-    """Sort key: continue what has started, then take the highest number. A bookie that is away blocks no other."""
+    """Sort key: continue what has started, then take the highest number. A bookie that is away, or whose claims go, blocks no other."""
     if isinstance(bookie, Unknown):
         return (True, True, True, -number)
     away = bookie.mode is Mode.GONE and not bookie.scaled_to_zero
-    return (away, not bookie.scaled_to_zero, not bookie.rounds, -number)
+    return (away or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not bookie.rounds, -number)
 
 
 def mode_of(bookie_id: str, metadata: LedgersMetadata) -> Mode:
