@@ -17,7 +17,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack, format_racks
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.share import Place, Share
-from herdkeeper.planning.actions import Resize, Wait
+from herdkeeper.planning.actions import Delete, Resize, Wait
 from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -93,6 +93,15 @@ def test_a_claim_that_can_not_be_resized_has_the_ledgers_read_no_more_often():
     made = plan_bookkeeper(told(replace(observed, objects=objects(there), expandable={"fast": True})), JOBS_IMAGE)
     assert [type(action) for action in made.actions] == [Resize]
     assert (made.needs_ledgers, made.requeue_after_seconds) == (False, pytest.approx(60.0))
+
+
+def test_a_bookie_whose_stateful_set_somebody_deleted_while_its_identity_went_can_be_drained_again():
+    """The operator starts it again. The ended Job would pass for the one that removes the identity which the bookie got back."""
+    observed, job = seen(), {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "bk-bookie-3-retire", "uid": "its-uid"}}
+    there = replace(observed, objects=objects(observed.objects.items, {("Job", "bk-bookie-3-retire"): job}))
+    (removed,) = plan_bookkeeper(there, JOBS_IMAGE).actions
+    assert isinstance(removed, Delete)
+    assert (removed.kind, removed.uid) == ("Job", "its-uid")
 
 
 ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}

@@ -101,7 +101,7 @@ def close_orders(shares: Iterable[Share], fleet: BookieFleet, reason: Reason) ->
 
 def cancel_drains(fleet: BookieFleet) -> tuple[Action, ...]:
     """Returns the actions that cancel drains of bookies that stay: stop their Jobs and make them writable. Also removes leftovers of
-    finished drains.
+    finished drains, and the Job that removes the identity of a bookie that was stopped and is not any more: it would pass for the next one.
 
     The record of a round that has not succeeded is kept for the next drain: the Job may have moved ledgers that were not read back, and no
     metadata names the bookie for them any more.
@@ -115,6 +115,8 @@ def cancel_drains(fleet: BookieFleet) -> tuple[Action, ...]:
     }
     # Records first: one without its Job counts as unproven.
     left = [item for kind in ("ConfigMap", "Job") for item in fleet.objects.of_kind(kind) if _is_left(item, numbers)]
+    running = (named.retire_job(number) for number in numbers.leaving if not fleet.is_stopped(number))
+    left += [job for name in running if (job := fleet.objects.get("Job", name)) is not None]
     kept = [item for item in left if item["kind"] == "ConfigMap" and item["metadata"]["name"] in unproven]
     actions: list[Action] = list(deletions((item for item in left if item not in kept), Reason.REMOVED))
     actions += [Apply(kept_record(item), new=False, reason=Reason.DRAIN_TAKEN_BACK) for item in kept if not is_kept(item)]
