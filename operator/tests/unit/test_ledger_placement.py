@@ -99,6 +99,7 @@ def after(**fields):
         ("never before", CLUSTER, seen(), True),
         ("not yet again", after(ledgers=2), seen(), False),
         ("again", after(ledgers=2), seen(now="2026-11-21T12:05:00Z"), True),
+        ("a clock was ahead", after(ledgers=2, checked_at="2036-01-01T00:00:00Z", next_check_at="2036-01-01T00:10:00Z"), seen(), True),
         ("the ledgers were read just now", CLUSTER, seen(SCAN), False),
         ("a zone is away", CLUSTER, replace(seen(), metadata=ONE_ZONE_AWAY), True),
         ("one zone is all there is", CLUSTER, seen(machines=dict.fromkeys(ZONES, ZONES["worker-0"])), False),

@@ -104,6 +104,17 @@ def test_a_bookie_whose_stateful_set_somebody_deleted_while_its_identity_went_ca
     assert (removed.kind, removed.uid) == ("Job", "its-uid")
 
 
+@pytest.mark.parametrize(("now", "seconds"), [("2026-01-01T00:01:00Z", 20), ("2025-12-31T23:00:00Z", None)])
+def test_how_long_a_drain_still_takes_is_left_open_where_clocks_differ(now, seconds):
+    name, part = "bk-bookie-3-drain-1", replace(OPEN, closed=True, written=False, payload_bytes=100)
+    record = {"metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "data": {"bytes": "400"}}
+    found = {("ConfigMap", name): {"kind": "ConfigMap", **record}, ("Job", name): {"kind": "Job", "metadata": {"name": name}}}
+    observed = seen(scan=replace(SCAN, shares={LEAVING: (part,)}))
+    observed = replace(observed, objects=objects(observed.objects.items, found), now=now)
+    (told_of,) = [bookie["drain"] for bookie in summarize_bookkeeper(observed).fields["bookies"] if "drain" in bookie]
+    assert told_of.get("secondsLeft") == seconds
+
+
 ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}
 
 

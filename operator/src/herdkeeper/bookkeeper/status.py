@@ -194,7 +194,7 @@ def _seconds_left(fleet: BookieFleet, bookie: DrainingBookie, left: int) -> int 
     recorded = quantity.parsed((record.get("data") or {}).get(BYTES_KEY))
     moved = 0 if recorded is None else int(recorded) - left  # somebody may have changed the record
     elapsed = _seconds(fleet.now) - _seconds(record["metadata"]["creationTimestamp"])
-    return round(elapsed * left / moved) if moved > 0 else None
+    return round(elapsed * left / moved) if moved > 0 and elapsed > 0 else None  # the record has the API server's clock
 
 
 def _seconds(timestamp: str) -> float:

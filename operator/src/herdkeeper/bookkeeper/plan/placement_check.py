@@ -19,12 +19,17 @@ READING_SHARE = 0.01
 
 
 def placement_check_due(fleet: BookieFleet) -> bool:
-    """Returns whether the check is due: never with a single rack, otherwise at the time that the last check set."""
+    """Returns whether the check is due: never with a single rack, otherwise at the time that the last check set. A check of a time that has
+    not come says nothing: a clock was ahead.
+    """
     if not fleet.now or not fleet.placement_rule.can_be_broken:
         return False
     status = fleet.cluster.status
     before = status.placement_check if status is not None else None
-    return before is None or datetime.datetime.fromisoformat(fleet.now) >= datetime.datetime.fromisoformat(before.next_check_at)
+    if before is None:
+        return True
+    checked, now, again = map(datetime.datetime.fromisoformat, (before.checked_at, fleet.now, before.next_check_at))
+    return not checked <= now < again
 
 
 def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
