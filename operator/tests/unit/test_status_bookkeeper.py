@@ -9,9 +9,10 @@ from situations import live, objects, pods, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
-from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, Naming
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, Marks, MetadataAbsent, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
+from herdkeeper.codecs.bookkeeper.underreplication import mark_time_ms
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -57,6 +58,14 @@ def test_health_counts_writable_bookies_and_says_what_ails_each_other(metadata, 
     health = summary(metadata, *parts).health
     assert (health.status, health.reason) == expected[:2]
     assert health.message.startswith(expected[2])
+
+
+@pytest.mark.parametrize(
+    ("time", "since"), [(b"1767225600000", "2026-01-01T00:00:00Z"), (b"99999999999999", "5138-11-16T09:46:39Z"), (b"9999999999999999", None)]
+)
+def test_a_mark_of_a_time_that_no_date_can_show_tells_none(time, since):
+    marks = Marks(1, mark_time_ms(b'replica: "b0"\nctime: ' + time + b"\n"))
+    assert summary(replace(HEALTHY, under_replicated=True, marks=marks)).fields["underReplicatedSince"] == since
 
 
 def test_bookies_that_leave_are_named():
