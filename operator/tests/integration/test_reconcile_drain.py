@@ -405,7 +405,7 @@ def test_a_plan_is_shown_and_nothing_is_done(bookies: Bookies) -> None:
     assert (bookies.stage.versions(), bookies.stage.bookies.asked) == (versions, asked)
     assert bookies.waits() == ("False", "Planned")
     steps = bookies.status()["plan"]["steps"]
-    assert any(f"copy 1 closed ledgers of {bookies.id(4)} (about 10000 bytes)" in step for step in steps), steps
+    assert any(f"copy 1 closed ledger of {bookies.id(4)} (about 10000 bytes)" in step for step in steps), steps
     assert "blockers" not in bookies.status()["plan"] or bookies.status()["plan"]["blockers"] == []
     bookies.stage.patch(KIND, "bk", {"metadata": {"annotations": {"herdkeeper.io/plan": None}}})
     bookies.settle()

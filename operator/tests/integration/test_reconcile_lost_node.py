@@ -72,7 +72,7 @@ def test_a_pod_that_hangs_on_a_dead_node_is_told_and_left_to_kubernetes_while_ro
     pods = [stage.found("Pod", bookies.named.pod(number))["metadata"] for number in range(4)]
     assert [each["uid"] for each in pods] == before, "a template that has changed reaches no pod meanwhile"
     assert ["deletionTimestamp" in each for each in pods] == [False, False, False, True]
-    assert "1 ledgers name bookies that are away or lost volumes" in bookies.drain_of(0)["message"]
+    assert "1 ledger names bookies that are away or lost volumes" in bookies.drain_of(0)["message"]
     assert bookies.registered(0) == "rw"
     assert stage.live("Pod", pod) is not None
     assert bookies.claims() == {0, 1, 2, 3}

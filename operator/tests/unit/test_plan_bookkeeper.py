@@ -357,7 +357,7 @@ def test_a_drain_waits_while_a_bookie_that_lost_its_volumes_is_still_registered_
     fleet = BookieFleet(fewer, seen, STORE, HEALTHY, TOKENS, scan=ledgers(1, {lost: Naming(1, 0, 1)}))
     (drain,) = fleet.drains
     assert isinstance(drain.step, Wait)
-    assert f"1 ledgers name bookies that are away or lost volumes ({lost})" in drain.step.message
+    assert f"1 ledger names bookies that are away or lost volumes ({lost})" in drain.step.message
 
 
 def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():

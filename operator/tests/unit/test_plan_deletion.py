@@ -151,7 +151,7 @@ def test_bookies_stop_before_their_volumes_go_and_those_before_the_metadata():
     deleted, told = stepwise(bookkeeper_plan, made, claim("bk-bookie-0-journal"), "bk-bookie-0-0")
     server, volume = ("StatefulSet", "bk-bookie-0"), ("PersistentVolumeClaim", "bk-bookie-0-journal")
     assert deleted == [[server], [server], [], [volume]]
-    assert told == [*["the servers are stopped"] * 2, "1 pods are stopping", "1 volume claims or Secrets are being deleted"]
+    assert told == [*["the servers are stopped"] * 2, "1 pod is stopping", "1 volume claim or Secret is being deleted"]
 
 
 def herddb_plan(*parts, waited=1.0, **seen):

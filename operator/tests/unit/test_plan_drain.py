@@ -179,8 +179,8 @@ def test_it_waits_and_says_why(bookie, rest, reason, says):
             (
                 *(
                     "make bk-1 read-only",
-                    "copy 1 closed ledgers",
-                    "open ledgers of it, and read them back, once their writers have moved on: 42 (tablespace flights)",
+                    "copy 1 closed ledger of bk-1 (about 1000 bytes)",
+                    "copy 1 open ledger of it, and read the copies back, once the writers have moved on: 42 (tablespace flights)",
                 ),
                 *("stop bk-1", "remove the identity bk-1", "delete the volume claims bk-bookie-1-journal, bk-bookie-1-ledgers"),
             ),
@@ -244,7 +244,7 @@ def test_a_claim_that_is_never_gone_holds_up_no_other_drain():
 
 
 def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():
-    one_rack = replace(HEALTHY, too_few_racks="the bookies that stay are in 1 racks")
+    one_rack = replace(HEALTHY, too_few_racks="the bookies that stay are in 1 rack")
     for bookie in (SERVING, MARKED, READ_ONLY, EMPTY):
         step = next_step(bookie, one_rack)
         assert isinstance(step, Wait)

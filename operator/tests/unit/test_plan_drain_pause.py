@@ -125,7 +125,7 @@ ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}
             "the only bookie of a zone leaves",
             ZONES,
             2,
-            "the bookies that stay are in 1 racks (-/a), and each entry needs copies in 2",
+            "the bookies that stay are in 1 rack (-/a), and each entry needs copies in 2",
         ),
         ("another one of the zone stays", {**ZONES, 2: "b"}, 2, None),
         ("one zone is enough", ZONES, 1, None),

@@ -125,7 +125,13 @@ OFF = with_spec(CLUSTER, auto_recovery=CLUSTER.spec.auto_recovery.model_copy(upd
     ("situation", "parts", "changes", "reason", "told"),
     [
         ("ledgers name it", [STATEFUL_SET], {"scan": naming(5, 2)}, Reason.RECOVERING, "5 closed and 2 open ledgers still name"),
-        ("only an open ledger names it", [STATEFUL_SET], {"scan": naming(0, 1)}, Reason.RECOVERING, "0 closed and 1 open"),
+        (
+            "only an open ledger names it",
+            [STATEFUL_SET],
+            {"scan": naming(0, 1)},
+            Reason.RECOVERING,
+            "0 closed and 1 open ledger still name",
+        ),
         ("too few bookies are left to copy to", [STATEFUL_SET], {"scan": naming(5, 0, largest=4)}, Reason.RECOVERING, "raise spec.bookies"),
         ("the ledgers can't be read", [STATEFUL_SET], {"scan": Unknown("silent")}, Reason.UNREADABLE, "silent"),
         (

@@ -38,6 +38,7 @@ from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names, quantity
 from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED, condition
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -104,7 +105,8 @@ def _replication_of_lost(cluster: BookKeeperCluster, metadata: LedgersMetadata |
         return "It is unknown whether its ledgers are copied."
     if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
         return "Its ledgers are not copied, since autorecovery is off. Rolls and drains wait."
-    copied = f"{metadata.marks.ledgers} ledgers are marked for it" if metadata.under_replicated else f"it begins after {delay} s"
+    marked = counted(metadata.marks.ledgers, "ledger is", "ledgers are")
+    copied = f"{marked} marked for it" if metadata.under_replicated else f"it begins after {delay} s"
     return f"Autorecovery copies its ledgers to other bookies ({copied}). Rolls and drains wait."
 
 
@@ -166,7 +168,7 @@ def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
         case MarkDraining() | MakeReadOnly():
             return "it is becoming read-only"
         case Record(_, shares):
-            return f"{len(shares)} ledgers are to be moved"
+            return f"{counted(len(shares), 'ledger is', 'ledgers are')} to be moved"
         case Move():
             return "its ledgers are being moved and read back"
         case CloseLedgers(shares):
@@ -222,12 +224,13 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
     away = [number for number in numbers.wanted if number not in serving]
     if away:
         shown = "; ".join(f"{named.pod(number)}: {_trouble(fleet, named.pod(number), states.get(number))}" for number in away)
-        return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
+        of_all = counted(wanted, "bookie is", "bookies are")
+        return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {of_all} writable ({shown})")
     if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
     leaving = f"; being drained: {', '.join(map(named.stateful_set, numbers.leaving))}" if numbers.leaving else ""
     lost = f"; lost, and replaced: {', '.join(named.stateful_set(each.number) for each in numbers.lost)}" if numbers.lost else ""
-    return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}{lost}")
+    return Health("True", Reason.READY, f"{counted(len(serving), 'bookie is', 'bookies are')} writable{leaving}{lost}")
 
 
 def _trouble(fleet: BookieFleet, name: str, state: str | None) -> str:

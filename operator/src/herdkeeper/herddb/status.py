@@ -15,6 +15,7 @@ from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.rolling import outdated_pods
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared.conditions import ENCRYPTED, USERS_IN_FORCE, condition
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -47,14 +48,13 @@ def summarize_herddb(fleet: SqlFleet) -> Summary:
     conditions = {**conditions, **_encrypted(fleet), **hanging}
     if len(ready) < len(pods):
         shown = "; ".join(f"{pod}: {trouble_of(fleet.objects.get('Pod', pod), fleet.machines)}" for pod in pods if pod not in ready)
-        return Summary(
-            Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields, conditions
-        )
+        message = f"{len(ready)} of {counted(len(pods), 'SQL node serves', 'SQL nodes serve')} ({shown})"
+        return Summary(Health("False", Reason.NODES_NOT_READY, message), fields, conditions)
     no_ledger = fleet.why_no_ledger_can_open
     if isinstance(no_ledger, str):
-        message = f"{len(ready)} SQL nodes serve only reads, since no ledger can be opened: {no_ledger}"
+        message = f"{counted(len(ready), 'SQL node serves', 'SQL nodes serve')} only reads, since no ledger can be opened: {no_ledger}"
         return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
-    return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
+    return Summary(Health("True", Reason.READY, f"{counted(len(ready), 'SQL node serves', 'SQL nodes serve')}"), fields, conditions)
 
 
 def _encrypted(fleet: SqlFleet) -> dict[str, Health]:

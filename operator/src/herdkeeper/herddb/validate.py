@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.planning.refusal import Refusal, config_refusals, name_refusals, peer_refusals
 from herdkeeper.shared import owned_config
+from herdkeeper.shared.counted import counted
 
 
 def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> tuple[Refusal, ...]:
@@ -42,7 +43,8 @@ def _ensemble_beyond_bookies(cluster: HerdDBCluster, bookkeeper: BookKeeperClust
         yield Refusal(
             "spec.ledgers.ensembleSize",
             str(ensemble_size),
-            f"the BookKeeperCluster {bookkeeper.metadata.name} has {bookkeeper.spec.bookies} bookies, so no ledger could be opened",
+            f"the BookKeeperCluster {bookkeeper.metadata.name} has {counted(bookkeeper.spec.bookies, 'bookie')}, so no ledger could be "
+            "opened",
             f"create a HerdDBCluster with an ensembleSize of at most {bookkeeper.spec.bookies}, "
             f"or raise spec.bookies of {bookkeeper.metadata.name} to {ensemble_size + 1} (one to spare)",
         )

@@ -10,6 +10,7 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.shared.conditions import READY, condition
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.dependents import Dependents
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.reason import Reason
@@ -60,10 +61,11 @@ def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
     workloads = [item for kind in _WORKLOADS for item in objects.of_kind(kind)]
     pods = objects.of_kind("Pod")
     if workloads or pods:
-        message = f"{len(pods)} pods are stopping" if not workloads else "the servers are stopped"
+        message = f"{counted(len(pods), 'pod is', 'pods are')} stopping" if not workloads else "the servers are stopped"
         return _plan_deletes(workloads, message)
     data = [item for kind in data_kinds for item in objects.of_kind(kind)]
-    return _plan_deletes(data, f"{len(data)} volume claims or Secrets are being deleted") if data else None
+    held = counted(len(data), "volume claim or Secret is", "volume claims or Secrets are")
+    return _plan_deletes(data, f"{held} being deleted") if data else None
 
 
 def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
 from herdkeeper.planning.actions import ChangeMembership, Wait
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.state import Encryption, Ensemble, observers_of, open_members, server_of, voters_of
@@ -98,7 +99,8 @@ def _join(ensemble: Ensemble, membership: Membership, number: int) -> ChangeMemb
         why = f"{pod} becomes a follower: next to a single voter, an observer can't get a vote"
         return ChangeMembership(address, password, None, (number + 1,), version, Reason.JOINING, why)
     if ensemble.unlisted_follower != number and not listed:
-        server, why = server_of(ensemble.cluster, number, Role.OBSERVER, closed=closed), f"{pod} joins without a vote, beside {size} voters"
+        server = server_of(ensemble.cluster, number, Role.OBSERVER, closed=closed)
+        why = f"{pod} joins without a vote, beside {counted(size, 'voter')}"
         return ChangeMembership(address, password, server, (), version, Reason.JOINING, why)
     if (behind := why_not_in_step(ensemble, (number,))) is not None:
         return Wait(Reason.JOINING, f"{pod} gets its vote once it is in step: {behind}")
@@ -114,5 +116,6 @@ def _leave(ensemble: Ensemble, membership: Membership, leaving: list[int]) -> Ch
     voters, leader = voters_of(membership), ensemble.leader
     number = min(leaving, key=lambda number: (number in voters, ensemble.serves(number), number == leader, -number))
     rest = len(set(voters) - {number})
-    why = f"{ensemble.named.pod(number)}{', the leader,' if number == leader else ''} leaves and {rest} voters stay"
+    who = f"{ensemble.named.pod(number)}{', the leader,' if number == leader else ''}"
+    why = f"{who} leaves and {counted(rest, 'voter stays', 'voters stay')}"
     return ChangeMembership(ensemble.address, ensemble.password or "", None, (number + 1,), membership.version, Reason.LEAVING, why)

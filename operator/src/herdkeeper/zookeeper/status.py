@@ -8,6 +8,7 @@ from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import ENCRYPTED
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.quorum import majority
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -32,7 +33,7 @@ def summarize_zookeeper(ensemble: Ensemble) -> Summary:
     if health.status == "True" and not ensemble.founded:
         # clients write into a Ready ensemble: from then on an empty member must not vote
         health = Health("False", Reason.STARTING, _founding(ensemble))
-    meanwhile = f"{len(ready)} of {len(members)} members are Ready. Restarts and membership changes wait."
+    meanwhile = f"{len(ready)} of {counted(len(members), 'member is', 'members are')} Ready. Restarts and membership changes wait."
     lost = nodes_reachable(ensemble.objects, map(named.pod, NUMBERS), ensemble.machines, meanwhile)
     return Summary(health, fields, {**lost, **_encrypted(ensemble), **authorities_rolled(ensemble)})
 
@@ -73,12 +74,13 @@ def _health(ensemble: Ensemble) -> Health:
     if ensemble.founded_before and (lost := _why_no_quorum(ensemble)) is not None:
         return Health("False", Reason.QUORUM_LOST, lost)
     if away:
-        return Health("False", Reason.MEMBERS_NOT_READY, f"{serving} of {len(declared)} members are Ready ({_troubles(ensemble, away)})")
+        of_all = counted(len(declared), "member is", "members are")
+        return Health("False", Reason.MEMBERS_NOT_READY, f"{serving} of {of_all} Ready ({_troubles(ensemble, away)})")
     if voters is not None and (missing := [named.pod(number) for number in declared if number not in voters]):
         return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} has no vote yet")
     if ensemble.leader is None:
         return Health("False", Reason.NO_LEADER, "no member reports that it leads")
-    return Health("True", Reason.READY, f"{serving} members serve, {named.pod(ensemble.leader)} leads")
+    return Health("True", Reason.READY, f"{counted(serving, 'member serves', 'members serve')}, {named.pod(ensemble.leader)} leads")
 
 
 def _founding(ensemble: Ensemble) -> str:
@@ -104,8 +106,9 @@ def _why_no_quorum(ensemble: Ensemble) -> str | None:
     if len(voters) - len(away) >= majority(len(voters)):
         return None
     return (
-        f"{len(voters) - len(away)} of {len(voters)} voters serve and {majority(len(voters))} are needed, so nothing can be written "
-        f"({_troubles(ensemble, away)}). {_way_out(ensemble, voters)} (docs/how-to.md, 'When a quorum is lost')"
+        f"{len(voters) - len(away)} of {counted(len(voters), 'voter serves', 'voters serve')} and "
+        f"{counted(majority(len(voters)), 'is', 'are')} needed, so nothing can be written ({_troubles(ensemble, away)}). "
+        f"{_way_out(ensemble, voters)} (docs/how-to.md, 'When a quorum is lost')"
     )
 
 
@@ -117,8 +120,9 @@ def _way_out(ensemble: Ensemble, voters: tuple[int, ...]) -> str:
     empty = [ensemble.named.claim(number) for number in known if ensemble.marks.get(number) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
         return "They serve again once a majority runs: find out why their pods don't start"
+    have = "is empty and has" if len(empty) == 1 else "are empty and have"
     return (
-        f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data. {' and '.join(empty)} are empty and have no vote: "
+        f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data. {' and '.join(empty)} {have} no vote: "
         "restore volumes from snapshots, or accept the data of one of the others"
     )
 

@@ -18,6 +18,7 @@ from enum import Enum
 from herdkeeper.bookkeeper.state.bookies import why_unread
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
@@ -191,8 +192,8 @@ def why_not_drain(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
     if state.writable <= state.largest_ensemble:
         return Wait(
             Reason.TOO_FEW_BOOKIES,
-            f"{state.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {state.largest_ensemble} need "
-            f"one more, to replace a lost one: raise spec.bookies until {state.largest_ensemble + 1} stay",
+            f"{counted(state.writable, 'writable bookie')} would remain without {bookie.bookie_id}; ensembles of "
+            f"{state.largest_ensemble} need one more, to replace a lost one: raise spec.bookies until {state.largest_ensemble + 1} stay",
         )
     return None if state.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, state.too_few_racks)
 
@@ -202,8 +203,9 @@ def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
     closed = [share for share in bookie.shares if share.closed]
     still_open = [share for share in bookie.shares if not share.closed]
     size = sum(share.payload_bytes for share in closed)
-    move = f"copy {len(closed)} closed ledgers of {bookie.bookie_id} (about {size} bytes) to other bookies, and read them back"
-    turn = f"copy {len(still_open)} open ledgers of it, and read them back, once their writers have moved on: {open_ledgers(still_open)}"
+    closed_ones, open_ones = counted(len(closed), "closed ledger"), counted(len(still_open), "open ledger")
+    move = f"copy {closed_ones} of {bookie.bookie_id} (about {size} bytes) to other bookies, and read the copies back"
+    turn = f"copy {open_ones} of it, and read the copies back, once the writers have moved on: {open_ledgers(still_open)}"
     steps = (
         (f"make {bookie.bookie_id} read-only", bookie.mode is Mode.WRITABLE),
         (move, bool(closed)),
@@ -256,8 +258,8 @@ def _during_round(bookie: DrainingBookie, state: ClusterState) -> Step | None:
             size = sum(share.payload_bytes for share in bookie.shares)
             retrying = f"; retrying: {begun.why}" if begun.why else ""
             waiting = f"; {begun.waits}" if begun.waits else ""
-            left_there = f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{retrying}{waiting}"
-            return Wait(Reason.MOVING_LEDGERS, left_there)
+            left_there = f"{counted(len(bookie.shares), 'ledger is', 'ledgers are')} left on {bookie.bookie_id}, about {size} bytes"
+            return Wait(Reason.MOVING_LEDGERS, f"{left_there}{retrying}{waiting}")
 
 
 def _record(bookie: DrainingBookie) -> Record:
@@ -315,7 +317,7 @@ def _when_away(bookie: DrainingBookie) -> Step:
     """It was not stopped by the operator, so it must come back. A bookie that never registered never held anything."""
     if not bookie.cookie and not bookie.shares:
         return Stop()
-    alone = f" with {len(bookie.shares)} ledgers" if bookie.shares else ""
+    alone = f" with {counted(len(bookie.shares), 'ledger')}" if bookie.shares else ""
     return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain continues once it is back")
 
 
@@ -347,7 +349,8 @@ def _when_stopped_too_early(bookie: DrainingBookie) -> Step:
         return Restart()
     return Wait(
         Reason.DRAIN_FAILED,
-        f"{len(bookie.shares)} ledgers name {bookie.bookie_id} again, although its identity was removed: its volumes are kept",
+        f"{counted(len(bookie.shares), 'ledger names', 'ledgers name')} {bookie.bookie_id} again, although its identity was removed: its "
+        "volumes are kept",
     )
 
 

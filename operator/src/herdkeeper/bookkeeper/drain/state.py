@@ -21,6 +21,7 @@ from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.codecs.bookkeeper.share import Share, unread_shares
 from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.objects import STARTING, Objects, ended_in, job_ended, pod_trouble, pods_of_job
 from herdkeeper.shared.reason import Reason
@@ -78,8 +79,8 @@ def why_too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | Non
     if len(left) >= wanted:
         return None
     return (
-        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and each entry needs copies in "
-        f"{rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum"
+        f"the bookies that stay are in {counted(len(left), 'rack')} ({', '.join(sorted(left)) or 'none is known'}), and each entry needs "
+        f"copies in {rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum"
     )
 
 

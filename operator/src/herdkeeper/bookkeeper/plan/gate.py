@@ -12,6 +12,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity
 from herdkeeper.bookkeeper.state.bookies import BeingScanned, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of, unreachable
 from herdkeeper.shared.objects import why_stopping
 from herdkeeper.shared.unknown import Unknown
@@ -87,7 +88,7 @@ def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | Non
     if remaining >= largest or fleet.cluster.spec.roll_without_spare_bookie:
         return None
     return (
-        f"{remaining} writable bookies would remain, and ledgers need ensembles of {largest}: raise spec.bookies, or set "
+        f"{counted(remaining, 'writable bookie')} would remain, and ledgers need ensembles of {largest}: raise spec.bookies, or set "
         "spec.rollWithoutSpareBookie and accept that writes may wait"
     )
 

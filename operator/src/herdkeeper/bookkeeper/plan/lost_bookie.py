@@ -20,6 +20,7 @@ from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, why
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.planning.actions import Action, CloseLedger, RemoveCookie, StartBookieAudit, Wait, deletions
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -122,18 +123,18 @@ def _why_needed(fleet: BookieFleet, lost: LostBookie, scan: LedgerScan) -> Wait 
     if not named:
         return None
     largest = max(found.largest_ensemble for found in named)
-    copied = f"{metadata.marks.ledgers} are marked for copying"
+    copied = f"{counted(metadata.marks.ledgers, 'is', 'are')} marked for copying"
     if len(metadata.writable) < largest:
         enough = fleet.cluster.spec.bookies >= largest
         fix = "new ones are being started" if enough else f"raise spec.bookies to {largest} or more"
         copied = (
-            f"they can't be copied{' yet' if enough else ''}, since an ensemble needs {largest} writable bookies, "
-            f"and {len(metadata.writable)} are writable: {fix}"
+            f"they can't be copied{' yet' if enough else ''}, since an ensemble needs {counted(largest, 'writable bookie')}, "
+            f"and {counted(len(metadata.writable), 'is', 'are')} writable: {fix}"
         )
     return Wait(
         Reason.RECOVERING,
-        f"bookie {lost.number} lost a disk ({lost.why}): {closed} closed and {still_open} open ledgers still name {', '.join(lost.ids)}; "
-        f"{copied}; auditor {metadata.auditor}, delay {_delay(metadata)}",
+        f"bookie {lost.number} lost a disk ({lost.why}): {closed} closed and {counted(still_open, 'open ledger')} still name "
+        f"{', '.join(lost.ids)}; {copied}; auditor {metadata.auditor}, delay {_delay(metadata)}",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches
 from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -146,7 +147,8 @@ class LedgerScan:
         if not lost:
             return None
         ledgers = sum(self.naming[bookie_id].closed + self.naming[bookie_id].not_closed for bookie_id in lost)
-        return f"{ledgers} ledgers name bookies that are away or lost volumes ({', '.join(lost[:3])}), so they lack copies"
+        names = counted(ledgers, "ledger names", "ledgers name")
+        return f"{names} bookies that are away or lost volumes ({', '.join(lost[:3])}), so copies are missing"
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown

@@ -9,6 +9,7 @@ from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, stream_of
 from herdkeeper.shared.conditions import LOG_RELEASED
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -23,10 +24,8 @@ def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health
         return {}
     since = text_of(datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC))
     needed = " and ".join(_who(name) for name in retained.kept_for)
-    message = (
-        f"{retained.ledgers} ledgers of the log are past retentionHours and fill the bookies: the oldest ended at {since} and is "
-        f"needed by {needed}"
-    )
+    held = counted(retained.ledgers, "ledger of the log is", "ledgers of the log are")
+    message = f"{held} past retentionHours, and on the bookies all the same: the oldest ended at {since} and is needed by {needed}"
     return {LOG_RELEASED: Health("False", Reason.LOG_RETAINED, message)}
 
 

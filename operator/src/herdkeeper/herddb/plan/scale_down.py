@@ -24,6 +24,7 @@ from herdkeeper.herddb.tablespace.replicas import ReplicaState, why_not_caught_u
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions
 from herdkeeper.shared import names
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -145,8 +146,9 @@ def _declared(fleet: SqlFleet, going: tuple[str, ...]) -> list[str]:
         name = tablespace.metadata.name
         if tablespace.spec.replicas > remaining:
             reasons.append(
-                f"the Tablespace {name} declares {tablespace.spec.replicas} replicas and {remaining} nodes would remain: lower its "
-                f"spec.replicas, or set spec.replicas of {fleet.cluster.metadata.name} to at least {tablespace.spec.replicas}"
+                f"the Tablespace {name} declares {counted(tablespace.spec.replicas, 'replica')} and {counted(remaining, 'node')} would "
+                f"remain: lower its spec.replicas, or set spec.replicas of {fleet.cluster.metadata.name} to at least "
+                f"{tablespace.spec.replicas}"
             )
         if tablespace.spec.preferred_leader in going:
             reasons.append(

@@ -18,6 +18,7 @@ from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared, judged_nodes
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.node import Nodes
@@ -106,7 +107,9 @@ class SqlFleet:
         if status is None or status.ready_bookies is None:
             return Unknown(f"how many bookies of the BookKeeperCluster {name} are writable is not known")
         ready, wanted = status.ready_bookies, self.cluster.spec.ledgers.ensemble_size
-        return None if ready >= wanted else f"the BookKeeperCluster {name} has {ready} writable bookies of the {wanted} that a ledger needs"
+        if ready >= wanted:
+            return None
+        return f"the BookKeeperCluster {name} has {counted(ready, 'writable bookie')} of the {wanted} that a ledger needs"
 
     @cached_property
     def tablespaces(self) -> tuple[Tablespace, ...]:

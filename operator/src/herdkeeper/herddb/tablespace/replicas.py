@@ -17,6 +17,7 @@ from herdkeeper.herddb.leadership.decision import Node, behind, cannot_lead
 from herdkeeper.herddb.state.cluster import NodeTablespace, Place
 from herdkeeper.herddb.tablespace.verdicts import Verdict
 from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -141,7 +142,8 @@ def _shrink(seen: ReplicaState) -> RemoveReplica | Wait | None:
     if leaving:
         return _remove(seen, [node for node in leaving if node != seen.record.leader], kept, "it leaves")
     if len(kept) > seen.wanted:
-        return _remove(seen, [node for node in kept if node != seen.record.leader], kept, f"{seen.wanted} replicas are declared")
+        declared = counted(seen.wanted, "replica is", "replicas are")
+        return _remove(seen, [node for node in kept if node != seen.record.leader], kept, f"{declared} declared")
     return None
 
 

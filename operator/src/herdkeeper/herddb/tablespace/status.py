@@ -26,6 +26,7 @@ from herdkeeper.herddb.tablespace.verdicts import Verdict, different, replicas_o
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -130,5 +131,5 @@ def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[
     if settled < wanted:
         shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])
         more = f" ({shown})" if shown else ""
-        return Health("False", Reason.REPLICAS_NOT_READY, f"{settled} of {wanted} replicas are settled{more}")
-    return Health("True", Reason.READY, f"{record.leader} leads, {settled} replicas are settled")
+        return Health("False", Reason.REPLICAS_NOT_READY, f"{settled} of {counted(wanted, 'replica is', 'replicas are')} settled{more}")
+    return Health("True", Reason.READY, f"{record.leader} leads, {counted(settled, 'replica is', 'replicas are')} settled")

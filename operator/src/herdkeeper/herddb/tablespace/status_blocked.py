@@ -12,6 +12,7 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.self_report import BLOCKED_SECONDS
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -37,4 +38,4 @@ def statements_blocked(record: TablespaceRecord, leader: NodeTablespace | Unknow
 def _shown(seconds: float) -> str:
     told = max(each for each in _TOLD if each <= seconds)
     count, unit = (told // 3600, "hour") if told >= 3600 else (told // 60, "minute")
-    return f"{count} {unit}{'s' if count > 1 else ''}"
+    return counted(count, unit)

@@ -10,6 +10,7 @@ from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserv
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.shared import names
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.job_run import root_of
 from herdkeeper.spark.run import Run
@@ -68,7 +69,7 @@ def _sentence(tablespace: Tablespace, seen: TablespaceObserved) -> str:
         case RestoreProgress(loaded, rows) if loaded >= rows:
             return f"all {rows} rows are loaded and are being compared with the checkpoint"
         case RestoreProgress(loaded, rows):
-            return f"{loaded} of {rows} rows are loaded"
+            return f"{loaded} of {counted(rows, 'row is', 'rows are')} loaded"
         case _ if tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
             return "the checkpoint of that moment is being made from the archive of the log; then its rows are loaded"
         case _:

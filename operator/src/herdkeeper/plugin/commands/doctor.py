@@ -10,6 +10,7 @@ from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Comma
 from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
 from herdkeeper.plugin.stack_tree import stacks
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.objects import Json
 
 LINES = "25"
@@ -39,7 +40,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
         **({"notChecked": unknown} if unknown else {}),
     }
     if not found:
-        checked = f"Nothing is wrong with the {len(resources)} resources in the namespace {cluster.namespace}."
+        checked = f"Nothing is wrong with the {counted(len(resources), 'resource')} in the namespace {cluster.namespace}."
         return found, document, f"{checked if resources else nothing_in(cluster.namespace)} {unknown}".rstrip()
     parts = [each.text for each in found]
     parts += [unknown] if unknown else []

@@ -8,6 +8,7 @@ from herdkeeper.plugin.change import Patch, carry_out
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, listed
 from herdkeeper.plugin.kinds import BOOKIE, BOOKKEEPER
 from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 
@@ -85,7 +86,7 @@ def progress(cluster: Json, number: int) -> str:
     # the one reason whose message begins with their number
     if ledgers is None or message.startswith(f"{Reason.MOVING_LEDGERS}:"):
         return message
-    return f"{ledgers} {'ledger is' if ledgers == 1 else 'ledgers are'} left; {message}"
+    return f"{counted(ledgers, 'ledger is', 'ledgers are')} left; {message}"
 
 
 def _entry(cluster: Json, number: int) -> Json | None:

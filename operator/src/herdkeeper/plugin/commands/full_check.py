@@ -6,6 +6,7 @@ from herdkeeper.plugin.command import Answer, Argument, Call, Command, find
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.plugin.request import Awaited, Outcome, Request, ask, awaited, waiting
 from herdkeeper.shared import names
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.objects import Json
 
 REQUEST = Request(names.FULL_CHECK_ANNOTATION, "now", names.FULL_CHECK_ANSWER_ANNOTATION)
@@ -36,7 +37,7 @@ def verdict(tablespace: Json, earlier: str | None) -> Outcome | None:
     unread = [f"{table['name']} ({table['why']})" for table in check.get("notChecked") or []]
     nodes = ", ".join(str(each["node"]) for each in replicas)
     tables = len(check.get("tables") or [])
-    said = f"{nodes} had the leader's rows of {tables} {'table' if tables == 1 else 'tables'}"
+    said = f"{nodes} had the leader's rows of {counted(tables, 'table')}"
     return Outcome(f"{said}; not checked: {', '.join(unread)}" if unread else said, good=not unread)
 
 

@@ -17,6 +17,7 @@ from herdkeeper.plugin.commands.plan import LAST_APPLIED
 from herdkeeper.plugin.kinds import OBJECTS, OPERATOR, POD, RESOURCES, Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
 from herdkeeper.shared import names
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.objects import Json
 
 
@@ -31,7 +32,7 @@ def run(call: Call) -> Answer:
         path.write_bytes(packed(files))
     except OSError as error:
         raise BadInputError(f"--file {path}: it can't be written ({error.strerror})") from error
-    return Answer(f"{path}: {len(files)} files; review it before you send it", {"file": str(path), "files": sorted(files)})
+    return Answer(f"{path}: {counted(len(files), 'file')}; review it before you send it", {"file": str(path), "files": sorted(files)})
 
 
 def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
