@@ -11,6 +11,7 @@ from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.state.claims import with_claimed_sizes
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning.actions import Resize, Wait
+from herdkeeper.shared.names import BOOKIE_ID_ANNOTATION
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -27,8 +28,8 @@ def claim(size: str, storage_class: str | None = "fast", **rest):
     return {("PersistentVolumeClaim", NAME): {"metadata": metadata, "spec": spec, "status": status}}
 
 
-def steps(found, **expandable):
-    metadata = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
+def steps(found, cookies=frozenset(), **expandable):
+    metadata = LedgersMetadata("an-instance", frozenset(), frozenset(), cookies, None, under_replicated=False)
     seen = BookieFleet(CLUSTER, objects(found), MetadataStore("zk:2181", True), metadata, ("aaaaaa",), expandable=expandable)
     return grow_claims(seen, 0)
 
@@ -87,6 +88,14 @@ def test_a_request_is_taken_back_by_uid_while_its_volume_has_not_grown(expandabl
 
 def test_a_claim_that_has_no_volume_yet_is_left_alone():
     assert steps(claim("20Gi", status={"phase": "Pending"}), fast=True) == ()
+
+
+@pytest.mark.parametrize(("served", "told"), [(frozenset(), True), (frozenset({"bk-bookie-0-aaaaaa"}), False)])
+def test_a_claim_that_no_volume_is_large_enough_for_is_told_with_the_way_out_unless_its_bookie_has_served(served, told):
+    found = claim("1024Ti", metadata={"annotations": {BOOKIE_ID_ANNOTATION: "bk-bookie-0-aaaaaa"}}, status={"phase": "Pending"})
+    waits = steps(found, served)
+    assert [wait.reason for wait in waits] == ([Reason.INVALID_SPEC] if told else [])
+    assert all("`kubectl delete pvc bk-bookie-0-journal bk-bookie-0-ledgers -n demo`" in wait.message for wait in waits)
 
 
 def test_a_claim_on_its_way_out_is_left_alone():

@@ -7,9 +7,10 @@ becomes writable.
 
 from __future__ import annotations
 
-from herdkeeper.bookkeeper.state.claims import ledgers_claims
+from herdkeeper.bookkeeper.state.claims import claim_names, ledgers_claims
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning.actions import Resize, Wait
+from herdkeeper.shared import names
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -30,12 +31,12 @@ def grow_claims(fleet: BookieFleet, number: int) -> tuple[Resize | Wait, ...]:
 
 def _grow(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Resize | Wait | None:
     name, stored, requested = claim.name, claim.size, claim.requested_bytes
-    if requested is None or not claim.bound or claim.going:
-        return None  # only bound claims can request more
-    if bytes_of(size) < requested:
-        return _take_back(path, claim, size, requested)
-    if bytes_of(size) == requested:
-        return _growing(claim, requested)
+    if requested is None or claim.going:
+        return None
+    if not claim.bound:
+        return _unbound(path, claim, size, fleet) if bytes_of(size) < requested else None  # it can request more once it is bound
+    if bytes_of(size) <= requested:
+        return _growing(claim, requested) if bytes_of(size) == requested else _take_back(path, claim, size, requested)
     storage_class = claim.storage_class
     unread = Unknown(f"its StorageClass {storage_class} was not read")
     expandable = fleet.expandable.get(storage_class, unread) if storage_class else False
@@ -46,6 +47,19 @@ def _grow(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Resize | Wa
         fix = f"set {path} back to {stored}, or allowVolumeExpansion on the class if its driver can"
         return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and can't grow, since {why}; {fix}")
     return Resize(name, claim.uid, size)
+
+
+def _unbound(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Wait | None:
+    """Say how a claim without a volume gets a smaller one: a person may delete it while its bookie has never served."""
+    number = fleet.named.number_of_claim(claim.name)
+    if number is None or claim.annotations.get(names.BOOKIE_ID_ANNOTATION) in fleet.served_ids:
+        return None
+    command = f"kubectl delete pvc {' '.join(claim_names(fleet.cluster, number))} -n {fleet.cluster.metadata.namespace}"
+    return Wait(
+        Reason.INVALID_SPEC,
+        f"{path} is {size}: the claim {claim.name} requests {claim.size} and has no volume yet, and Kubernetes changes no request before. "
+        f"Bookie {number} has never served: delete its claims with `{command}`, and a new bookie takes its place",
+    )
 
 
 def _take_back(path: str, claim: Claim, size: str, requested: int) -> Resize | Wait:
