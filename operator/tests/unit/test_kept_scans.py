@@ -68,6 +68,7 @@ def scanned(answer, seconds):
         ("a minute at most", 30.0, ASKED, 60.0, None),
         ("reading took no time", 0.0, ASKED, 0.001, None),
         ("another bookie leaves as well", 2.0, replace(ASKED, bookies=("another",)), 1.0, None),
+        ("another bookie is lost", 2.0, replace(ASKED, lost=frozenset({"another"})), 1.0, None),
         ("the rule has changed", 2.0, replace(ASKED, rule=replace(RULE, minimum=3)), 1.0, None),
         ("something else was seen", 2.0, replace(ASKED, seen="bookie 3 is writable"), 1.0, 1.0),
     ],

@@ -15,6 +15,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
+from herdkeeper.codecs.bookkeeper.striping import has_entries_only_on
 from herdkeeper.shared.names import ZONE_LABEL
 from herdkeeper.shared.node import Node
 from herdkeeper.shared.unknown import Unknown
@@ -58,6 +59,23 @@ def ledger(*segments: tuple[int, tuple[str, ...]], write_quorum: int = 2, last: 
 )
 def test_each_write_set_must_be_in_as_many_racks_as_the_rule_asks_for_and_is_possible(situation, metadata, rule, breaks):
     assert breaks_placement(metadata, rule) is breaks, situation
+
+
+@pytest.mark.parametrize(
+    ("situation", "metadata", "only_there"),
+    [
+        ("one copy is elsewhere", ledger((0, ("a1", "b1"))), False),
+        ("both copies are there", ledger((0, ("a1", "a2"))), True),
+        ("striped: one write set is there", ledger((0, ("a1", "a2", "b1"))), True),
+        ("striped: none is", ledger((0, ("a1", "b1", "a2", "b2"))), False),
+        ("that write set has no entry", ledger((0, ("b1", "a1", "a2")), last=0), False),
+        ("an earlier segment is there", ledger((0, ("a1", "a2")), (50, ("a1", "b1")), last=None), True),
+        ("of an open ledger's last segment nobody knows the entries", ledger((0, ("a1", "b1")), (50, ("a1", "a2")), last=None), False),
+        ("a closed ledger without entries", ledger((0, ("a1", "a2")), last=-1), False),
+    ],
+)
+def test_a_ledger_has_entries_only_on_some_bookies(situation, metadata, only_there):
+    assert has_entries_only_on(metadata, frozenset({"a1", "a2"})) is only_there, situation
 
 
 def test_only_the_first_ledgers_are_named():

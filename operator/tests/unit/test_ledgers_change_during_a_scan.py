@@ -19,7 +19,7 @@ from test_plan_drain_pause import LEAVING, seen
 from herdkeeper.bookkeeper.drain.procedure import Step, Stop
 from herdkeeper.bookkeeper.observe import ledgers as module
 from herdkeeper.bookkeeper.observe.bookies import read_ledgers_metadata
-from herdkeeper.bookkeeper.observe.ledgers import LedgerScans, ScanRequest
+from herdkeeper.bookkeeper.observe.ledgers import LedgerScans, LedgersRead, ScanRequest
 from herdkeeper.clients.paged_reads import PagedReads
 from herdkeeper.clients.zookeeper import Znode
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
@@ -252,3 +252,14 @@ def test_a_copy_that_was_under_way_before_the_bookie_became_read_only_is_waited_
     world.reconcile()
     assert not isinstance(world.decided, Stop)
     assert until_it_stops(world) == 0
+
+
+def test_a_scan_finds_the_ledgers_of_which_no_copy_is_left():
+    """Both bookies of a ledger lost their disks at once."""
+    world = World()
+    world.make(OTHERS[0], OTHERS[2])
+    (last,) = [ledger_id for ledger_id, bookies in world.ledgers.items() if OTHERS[2] in bookies]
+    lost = frozenset({OTHERS[0], OTHERS[2]})
+    read = LedgersRead(lambda: world.tree, ROOT, ScanRequest((), (), BOOKIES.placement_rule, lost=lost))
+    found = next(answer for answer in (read.read_page() for _ in range(20)) if answer is not None)
+    assert found.uncopied == (last,)

@@ -248,6 +248,14 @@ def test_what_all_lost_bookies_wait_for_is_told_together():
     assert "2 are writable: new ones are being started" in plan.wait.message
 
 
+def test_that_no_copy_of_entries_is_left_is_told_first_and_needs_a_person():
+    plan = two_lost(replace(told_of(9, 0), uncopied=(7, 9)))
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.CLAIM_LOST
+    assert plan.wait.message.startswith("2 ledgers have entries only on lost bookies (7, 9), which no bookie can copy")
+    assert "bookie 1 lost a disk" in plan.wait.message
+
+
 def test_open_ledgers_that_name_a_lost_bookie_are_closed_by_their_writers_as_soon_as_others_can_be_opened():
     shares = {IDS[0]: (share(7), share(8, closed=True)), IDS[1]: (share(7), share(9, writer=None), share(10, writer="a-stranger"))}
     assert copied_sooner(two_lost(told_of(9, 2, shares))) == []

@@ -350,8 +350,8 @@ class Ensemble:
 
     @property
     def _began_with(self) -> int | None:
-        """How many members an ensemble that is being founded began with, by its ConfigMap: anybody may scale or delete its StatefulSet. None
-        if that does not say so, or is of an earlier resource of this name.
+        """How many members an ensemble began with that is being founded. Its ConfigMap tells it, since anybody may scale or delete its
+        StatefulSet. None if that does not say so, or is of an earlier resource of this name.
         """
         made = self.objects.get("ConfigMap", self.named.config_map)
         if made is None or not is_owned_by(made, self.cluster.metadata.uid) or self._config.get(names.FOUNDING_KEY) != "true":

@@ -123,7 +123,8 @@ def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) ->
     if not (numbers.leaving or numbers.lost or needed) or fleet.cluster.metadata.deletion_timestamp is not None:
         return None
     ids = {bookie_id for number in (*numbers.leaving, *(lost.number for lost in numbers.lost)) for bookie_id in fleet.ids[number]}
-    asked = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), fleet.placement_rule, fleet.seen_before_a_scan)
+    lost = frozenset(bookie_id for each in numbers.lost for bookie_id in each.ids) - fleet.metadata.registered
+    asked = ScanRequest(tuple(sorted(ids)), databases_on(key, reader), fleet.placement_rule, fleet.seen_before_a_scan, lost)
     root = fleet.named.ledgers_root
     scans = LedgerScans(reader.scans, f"{store.address}{root}", root, partial(reader.znodes, store.address, key.namespace), reader.wake)
     return scans.current(asked) if needed else scans.recent(asked, needed=bool(numbers.leaving))

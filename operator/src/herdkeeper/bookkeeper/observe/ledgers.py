@@ -20,6 +20,7 @@ from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inn
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
 from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
 from herdkeeper.codecs.bookkeeper.share import Share, share_of
+from herdkeeper.codecs.bookkeeper.striping import has_entries_only_on
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.shared.unknown import Unknown
 
@@ -33,20 +34,21 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a scan looks for: shares of these bookies, ensembles of these databases, and ledgers that break the placement rule. `seen` is
-    what was observed before it.
+    """What a scan looks for: shares of these bookies, ensembles of these databases, ledgers that break the placement rule, and those with
+    entries only on `lost` bookies. `seen` is what was observed before it.
     """
 
     bookies: tuple[str, ...]
     databases: tuple[HerdDBCluster, ...]
     rule: PlacementRule
     seen: Any = None
+    lost: frozenset[str] = frozenset()
 
     @property
     def question(self) -> Question:
         """Returns what the result of a scan depends on."""
         sizes = frozenset(database.spec.ledgers.ensemble_size for database in self.databases)
-        return Question((frozenset(self.bookies), sizes, self.rule), self.seen)
+        return Question((frozenset(self.bookies), self.lost, sizes, self.rule), self.seen)
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class _Tally:
     shares: dict[str, list[Share]] = field(default_factory=dict)
     counts: dict[str, list[int]] = field(default_factory=dict)
     breaking: list[int] = field(default_factory=list)
+    uncopied: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.shares = {bookie_id: [] for bookie_id in self.request.bookies}
@@ -176,9 +179,10 @@ class _Tally:
 
     def add(self, metadata: LedgerMetadata) -> None:
         """Count a ledger."""
-        self.ledgers += 1
+        self.ledgers, lost = self.ledgers + 1, self.request.lost
         self.largest = max(self.largest, metadata.ensemble_size)
         self.still_open = self.still_open if metadata.closed else max(self.still_open, metadata.ensemble_size)
+        self.uncopied += [metadata.ledger_id] if lost and has_entries_only_on(metadata, lost) else []
         self.breaking += [metadata.ledger_id] if breaks_placement(metadata, self.request.rule) else []
         for bookie_id in {bookie_id for segment in metadata.segments for bookie_id in segment.bookies}:
             count = self.counts.setdefault(bookie_id, [0, 0, 0])
@@ -193,4 +197,5 @@ class _Tally:
         """Returns the result."""
         ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in self.shares.items()}
         naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(self.counts.items())}
-        return LedgerScan(self.ledgers, self.largest, self.still_open, ordered, naming, breaches=PlacementBreaches.of(self.breaking))
+        breaches, uncopied = PlacementBreaches.of(self.breaking), tuple(sorted(self.uncopied))
+        return LedgerScan(self.ledgers, self.largest, self.still_open, ordered, naming, breaches=breaches, uncopied=uncopied)

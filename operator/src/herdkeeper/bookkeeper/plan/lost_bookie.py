@@ -26,6 +26,7 @@ from herdkeeper.shared.unknown import Unknown
 
 MARKS_TO_WAIT_FOR = 1000
 """If so many ledgers are left to copy, a scan of all metadata would show nothing new."""
+MOST_SHOWN = 10
 AUDIT_SECONDS = 60.0
 """Seconds that the auditor gets before it is started again."""
 
@@ -42,6 +43,8 @@ def retire_lost(fleet: BookieFleet) -> tuple[Step, ...]:
     """Returns the steps for all lost bookies. Their waits are reported together; one that needs a person determines the reason."""
     steps = [retire(fleet, each) for each in fleet.numbers.lost]
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
+    if waits and isinstance(fleet.scan, LedgerScan) and fleet.scan.uncopied:
+        waits = [_no_copy_left(fleet.scan.uncopied), *waits]
     told = (Wait(waits[0].reason, ". ".join(wait.message for wait in waits)),) if waits else ()
     return (*(step for step in steps if not isinstance(step, Wait)), *told, *_speed_up_replication(fleet))
 
@@ -135,6 +138,16 @@ def _why_needed(fleet: BookieFleet, lost: LostBookie, scan: LedgerScan) -> Wait 
         Reason.RECOVERING,
         f"bookie {lost.number} lost a disk ({lost.why}): {closed} closed and {counted(still_open, 'open ledger')} still name "
         f"{', '.join(lost.ids)}; {copied}; auditor {metadata.auditor}, delay {_delay(metadata)}",
+    )
+
+
+def _no_copy_left(ledgers: tuple[int, ...]) -> Wait:
+    """Returns what a person must know if all copies of an entry are lost: nothing copies them."""
+    shown = ", ".join(map(str, ledgers[:MOST_SHOWN])) + (" …" if len(ledgers) > MOST_SHOWN else "")
+    return Wait(
+        Reason.CLAIM_LOST,
+        f"{counted(len(ledgers), 'ledger has', 'ledgers have')} entries only on lost bookies ({shown}), which no bookie can copy: bring a "
+        "lost volume back, or wait until the log's retention has dropped these ledgers (docs/how-to/lost-disk.md)",
     )
 
 

@@ -126,8 +126,8 @@ class LedgerScan:
     `largest_ensemble` is the largest E of all ledgers and declared databases; `open_ensemble` the same without closed ledgers. `shares` has
     what each draining or lost bookie holds; `naming` how many ledgers name each bookie, both by id. `databases` are the HerdDBClusters that
     refer to the cluster; their nodes write most of the ledgers. `seconds`: duration of the read; `age_seconds`: how long ago it ended.
-    `breaches` are the ledgers whose copies are in too few racks. `to_act_by`: what was observed before it still holds; otherwise it is
-    good enough to wait by only.
+    `breaches` are the ledgers whose copies are in too few racks; `uncopied` those with entries only on lost bookies. `to_act_by`: what was
+    observed before it still holds; otherwise it is good enough to wait by only.
     """
 
     ledgers: int
@@ -138,6 +138,7 @@ class LedgerScan:
     databases: tuple[HerdDBCluster, ...] = ()
     seconds: float = 0.0
     breaches: PlacementBreaches = field(default_factory=PlacementBreaches)
+    uncopied: tuple[int, ...] = ()
     age_seconds: float = 0.0
     to_act_by: bool = True
 

@@ -57,11 +57,8 @@ def breaks_placement(metadata: LedgerMetadata, rule: PlacementRule) -> bool:
 def fewest_racks(spread: Striping, segment: SegmentRange, racks: Mapping[str, str]) -> frozenset[str] | None:
     """Returns the racks of the entry of a segment that is in the fewest racks. None if a bookie's rack is unknown: then nothing is known to
     be wrong.
-
-    One round of E entries has every write set of the segment.
     """
     if not all(bookie_id in racks for bookie_id in segment.bookies):
         return None
-    first = segment.entries.first
-    turn = range(first, min(segment.entries.last, first + spread.ensemble_size - 1) + 1)
+    turn = spread.one_round(segment.entries)
     return min((frozenset(racks[segment.bookies[position]] for position in spread.write_set(entry_id)) for entry_id in turn), key=len)

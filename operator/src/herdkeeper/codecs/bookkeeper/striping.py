@@ -69,6 +69,10 @@ class Striping:
         """Returns the positions that hold the entry, in the order in which a reader asks them."""
         return tuple((entry_id + offset) % self.ensemble_size for offset in range(self.write_quorum))
 
+    def one_round(self, entries: EntryRange) -> EntryRange:
+        """Returns the first entries, of each write set one."""
+        return EntryRange(entries.first, min(entries.last, entries.first + self.ensemble_size - 1))
+
     def entries_at(self, position: int, entries: EntryRange) -> Iterator[int]:
         """The entries that the bookie at `position` should hold, ascending."""
         return (entry_id for entry_id in entries if self.holds(position, entry_id))
@@ -104,6 +108,17 @@ def segment_ranges(metadata: LedgerMetadata, last_confirmed: int) -> tuple[Segme
         if segment.first_entry_id <= last:
             ranges.append(SegmentRange(index, EntryRange(segment.first_entry_id, last), segment.bookies))
     return tuple(ranges)
+
+
+def has_entries_only_on(metadata: LedgerMetadata, bookies: frozenset[str]) -> bool:
+    """Returns whether an entry of a ledger has all of its copies on these bookies. The last segment of an open ledger does not count: its
+    entries are not known.
+    """
+    spread, last = striping(metadata), metadata.last_entry_id
+    found = segment_ranges(metadata, metadata.segments[-1].first_entry_id - 1 if last is None else last)
+    named = (segment for segment in found if not bookies.isdisjoint(segment.bookies))
+    entries = ((segment, entry_id) for segment in named for entry_id in spread.one_round(segment.entries))
+    return any(all(segment.bookies[position] in bookies for position in spread.write_set(entry_id)) for segment, entry_id in entries)
 
 
 def merge_into_ranges(entry_ids: Iterable[int]) -> tuple[EntryRange, ...]:
