@@ -157,6 +157,23 @@ def test_a_strangers_object_is_not_taken_over(stage: Stage) -> None:
     assert founding(stage) == "true"
 
 
+def test_a_claim_that_another_programs_zookeeper_left_is_neither_used_nor_deleted(stage: Stage) -> None:
+    """As after `helm uninstall zk` of a chart whose StatefulSet was zk-zookeeper."""
+    labels = {"app.kubernetes.io/name": "zookeeper", "app.kubernetes.io/instance": "zk", "app.kubernetes.io/component": "zookeeper"}
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    body = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": CLAIMS[0], "labels": labels}, "spec": wanted}
+    stage.of(CLAIM).create(body=body, namespace=stage.namespace)
+    assert stage.reconcile(KIND, "zk").outcome is Outcome.FAILED
+    assert f'"{CLAIMS[0]}" already exists' in stage.found(KIND, "zk")["status"]["conditions"][1]["message"]
+    stage.patch(KIND, "zk", {"spec": {"deletionPolicy": "Delete"}})
+    stage.reconcile(KIND, "zk")
+    stage.delete(KIND, "zk")
+    stage.reconcile(KIND, "zk")
+    left = stage.found(CLAIM, CLAIMS[0])["metadata"]
+    assert (left["labels"], "deletionTimestamp" in left) == (labels, False)
+    assert ("StatefulSet", SERVERS) not in stage.made()
+
+
 def test_new_claims_are_unfounded_until_all_members_serve(stage: Stage) -> None:
     stage.settle(KIND, "zk")
     for number in range(2):

@@ -20,7 +20,7 @@ from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
-from herdkeeper.shared.objects import Objects, ip_address, why_gone
+from herdkeeper.shared.objects import Json, Objects, ip_address, why_gone
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.observe_authority_roll import observe_authority_rolls
 from herdkeeper.zookeeper.observe_given_authorities import observe_given_authorities
@@ -72,13 +72,23 @@ def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
     """
     key, named = cluster.key, cluster.names
     made = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
-    claims = reader.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
-    found = Objects({**claims.items, **made.items})
+    labels = names.selector(names.ZOOKEEPER_COMPONENT, key.name)
+    claims, stateful_set = reader.kubernetes.labelled(key.namespace, labels, CLAIMS), made.get("StatefulSet", named.stateful_set)
+    found = Objects({**{of: item for of, item in claims.items.items() if _is_own(item, labels, stateful_set)}, **made.items})
     if cluster.metadata.deletion_timestamp is not None:
         return found
     running = (found.get("StatefulSet", named.stateful_set) or {"spec": {}})["spec"].get("replicas", 0)
     members = range(max(cluster.spec.replicas, running))
     return reader.kubernetes.with_claims(found, key.namespace, map(named.claim, members), names.FOUNDED_ANNOTATION)
+
+
+def _is_own(claim: Json, labels: Mapping[str, str], stateful_set: Json | None) -> bool:
+    """Returns whether a claim with the StatefulSet's labels is the ensemble's. Those of other programs may have them, and its name, too,
+    such as a Helm chart's for ZooKeeper. The StatefulSet makes one with these labels alone, after itself; others may add some.
+    """
+    made, ours = claim["metadata"], {} if stateful_set is None else stateful_set["metadata"]
+    is_later = bool(ours) and made["creationTimestamp"] >= ours["creationTimestamp"]
+    return is_later or made.get("labels") == labels or names.FOUNDED_ANNOTATION in (made.get("annotations") or {})
 
 
 def _stats(ensemble: Ensemble, reader: ClusterReader) -> dict[int, tuple[str, int] | Unknown]:
