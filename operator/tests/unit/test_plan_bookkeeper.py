@@ -300,6 +300,23 @@ def test_of_registered_bookies_none_of_which_is_ready_one_is_restarted_at_a_time
     assert restarted(ensembles) == []
 
 
+@pytest.mark.parametrize(
+    ("situation", "status", "first"),
+    [
+        ("its process has ended", {"containerStatuses": [{"name": "bookie", "state": {"terminated": {"exitCode": 137}}}]}, 3),
+        ("its pod was evicted", {"phase": "Failed"}, 3),
+        ("its process runs", {"containerStatuses": [{"name": "bookie", "state": {"running": {}}}]}, 0),
+        ("somebody's sidecar fails", {"containerStatuses": [{"name": "proxy", "state": {"waiting": {}}}]}, 0),
+    ],
+)
+def test_no_bookie_is_restarted_beside_one_that_has_ended_and_is_still_registered(situation, status, first):
+    found = due(0, 1, 2, 3, **NOT_READY)
+    found["Pod", PODS[3]]["status"] = {**NOT_READY, **status}
+    assert restarted(plan(*claims(0, 1, 2, 3), found, cluster=CHANGED)) == [PODS[first]], situation
+    found["Pod", PODS[3]]["metadata"]["labels"] = {names.REVISION_LABEL: NOW}
+    assert restarted(plan(*claims(0, 1, 2, 3), found, cluster=CHANGED)) == ([] if first else [PODS[0]]), situation
+
+
 def test_a_bookie_that_is_ready_waits_for_a_registered_one_that_is_not():
     found = due(1)
     found["Pod", PODS[3]]["status"] = NOT_READY

@@ -14,7 +14,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of, unreachable
-from herdkeeper.shared.objects import why_stopping
+from herdkeeper.shared.objects import Json, why_stopping
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -47,17 +47,24 @@ def why_others_unhealthy(fleet: BookieFleet, running: tuple[int, ...], but: int 
     """Returns which of the bookies that run, or should, does not serve; number `but` doesn't count.
 
     A registered bookie that is not Ready serves, but something is wrong with it: it blocks restarts of Ready bookies. It does not block
-    others that are not Ready: a probe that fails everywhere must be repairable.
+    others that are not Ready: a probe that fails everywhere must be repairable. Its session outlives its process for some seconds.
     """
     named, objects, machines = fleet.named, fleet.objects, fleet.machines
     unwell = but is not None and not objects.pod_ready(named.pod(but))
     for number in running:
         pod = objects.get("Pod", named.pod(number))
-        stops = pod is None or why_stopping(pod) or unreachable(objects, [named.pod(number)], machines)
+        stops = pod is None or why_stopping(pod) or _has_ended(pod) or unreachable(objects, [named.pod(number)], machines)
         fine = not stops and fleet.is_registered(number) and (unwell or objects.pod_ready(named.pod(number)))
         if number != but and not fine:
             return f"{named.pod(number)} does not serve ({trouble_of(pod, machines)})"
     return None
+
+
+def _has_ended(pod: Json) -> bool:
+    """Returns whether the bookie's process has ended, or has not started again. Other containers, which somebody added, don't count."""
+    status = pod.get("status", {})
+    states = [container.get("state") or {} for container in status.get("containerStatuses") or [] if container.get("name") == "bookie"]
+    return status.get("phase") in ("Failed", "Succeeded") or any("waiting" in state or "terminated" in state for state in states)
 
 
 def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
