@@ -1,4 +1,6 @@
-"""Members of ZooKeeper are asked at the same time: machines that are gone are waited for once, while a whole stack waits for that."""
+"""Members of ZooKeeper are asked at the same time: machines that are gone are waited for once, while a whole stack waits for that. Whose
+claims are an ensemble's own.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     later_steps,
     next_step,
 )
-from herdkeeper.bookkeeper.drain.state import drains_of, rounds_of
+from herdkeeper.bookkeeper.drain.state import drains_of, rounds_of, why_waiting
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
@@ -284,11 +284,13 @@ def test_a_drain_tells_why_the_pod_of_its_round_does_not_start(situation, status
         metadata = {"name": "p", "creationTimestamp": "2026-11-21T14:30:00Z", "labels": labels}
         found["Pod", "p"] = {"metadata": metadata, "status": {"phase": "Pending", **status}}
     objects = Objects({of: {"kind": of[0], **item} for of, item in found.items()})
-    step = next_step(replace(READ_ONLY, rounds=rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1)), HEALTHY)
-    assert isinstance(step, Wait)
-    assert step.reason is Reason.MOVING_LEDGERS
-    waiting = f"; the pod of the Job {job} is waiting: {told}"
-    assert (waiting in step.message) if told else ("waiting" not in step.message), situation
+    begun = rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1)
+    moving = next_step(replace(READ_ONLY, rounds=begun), HEALTHY)
+    retiring = next_step(replace(STOPPED, retirement=JobState.RUNNING, retirement_waits=why_waiting(objects, job)), HEALTHY)
+    for step, reason in ((moving, Reason.MOVING_LEDGERS), (retiring, Reason.RETIRING)):
+        assert isinstance(step, Wait)
+        assert step.reason is reason
+        assert (f"; the pod of the Job {job} is waiting: {told}" in step.message) is bool(told), situation
 
 
 def test_a_job_that_a_cancelled_drain_left_behind_does_not_stand_for_the_record_of_the_next_one() -> None:

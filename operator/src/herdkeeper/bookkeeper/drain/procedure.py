@@ -80,6 +80,8 @@ class DrainingBookie:
     retirement: JobState
     """The Job that removes the identity."""
     claims: tuple[Claim, ...]
+    retirement_waits: str = ""
+    """Why the pod of that Job does not run, as a sentence."""
     unread: tuple[Share, ...] = ()
     """What earlier rounds recorded and left out (`unread_shares`). Autorecovery may have moved it."""
     own_writers: frozenset[str] = frozenset()
@@ -361,4 +363,5 @@ def _retire(bookie: DrainingBookie) -> Step:
         case JobState.FAILED:
             return Wait(Reason.DRAIN_FAILED, f"the identity of {bookie.bookie_id} could not be removed: delete the failed Job to try again")
         case JobState.RUNNING | JobState.DONE:
-            return Wait(Reason.RETIRING, f"the identity of {bookie.bookie_id} is being removed")
+            waiting = f"; {bookie.retirement_waits}" if bookie.retirement_waits else ""
+            return Wait(Reason.RETIRING, f"the identity of {bookie.bookie_id} is being removed{waiting}")

@@ -111,7 +111,7 @@ def _round(objects: Objects, number: int, job: str) -> Round:
     kept = is_kept(objects.get("ConfigMap", job) or {})
     if state is JobState.FAILED:
         return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept)
-    return Round(number, state, message, kept, _why_waiting(objects, job) if state is JobState.RUNNING else "")
+    return Round(number, state, message, kept, why_waiting(objects, job))
 
 
 def job_state_of(objects: Objects, name: str) -> JobState:
@@ -123,8 +123,12 @@ def job_state_of(objects: Objects, name: str) -> JobState:
     return JobState.RUNNING if end is None else JobState.FAILED if end.failed else JobState.DONE
 
 
-def _why_waiting(objects: Objects, name: str) -> str:
-    """Returns why a Job has no pod, as for a quota, or one that does not start. An empty string if it runs, or is about to."""
+def why_waiting(objects: Objects, name: str) -> str:
+    """Returns why a Job has no pod, as for a quota, or one that does not start. An empty string if it runs or has ended, or is about to
+    run.
+    """
+    if job_state_of(objects, name) is not JobState.RUNNING:
+        return ""
     pods = pods_of_job(objects, name)
     newest = pods[-1] if pods else None
     starts = newest is not None and (newest.get("status", {}).get("phase") != "Pending" or pod_trouble(newest) == STARTING)
