@@ -122,6 +122,14 @@ def test_what_autorecovery_moved_since_a_round_recorded_it_is_read_before_the_bo
     assert next_step(replace(READ_ONLY, shares=(TURNED,), rounds=MOVED, unread=(part,)), HEALTHY) == Record(2, (both,))
 
 
+def test_a_bookie_that_is_away_and_whose_cookie_somebody_deleted_is_not_stopped_before_all_of_it_is_read():
+    gone = replace(AWAY, shares=(), cookie=False, rounds=MOVED)
+    assert next_step(gone, HEALTHY) == Stop()
+    waits = next_step(replace(gone, unread=(LEFT,)), HEALTHY)
+    assert isinstance(waits, Wait)
+    assert waits.reason is Reason.BOOKIE_DOWN
+
+
 @pytest.mark.parametrize(
     ("bookie", "rest", "reason", "says"),
     [

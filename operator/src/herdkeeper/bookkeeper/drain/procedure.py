@@ -316,8 +316,10 @@ def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
 
 
 def _when_away(bookie: DrainingBookie) -> Step:
-    """It was not stopped by the operator, so it must come back. A bookie that never registered never held anything."""
-    if not bookie.cookie and not bookie.shares:
+    """It was not stopped by the operator, so it must come back. A bookie that never registered never held anything; a cookie may also be
+    missing since somebody deleted it.
+    """
+    if not bookie.cookie and not bookie.shares and not bookie.unread:
         return Stop()
     alone = f" with {counted(len(bookie.shares), 'ledger')}" if bookie.shares else ""
     return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain continues once it is back")
