@@ -13,6 +13,7 @@ from herdkeeper.bookkeeper.state.bookies import LedgerScan, Marks, MetadataAbsen
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.underreplication import mark_time_ms
+from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -61,7 +62,8 @@ def test_health_counts_writable_bookies_and_says_what_ails_each_other(metadata, 
 
 
 @pytest.mark.parametrize(
-    ("time", "since"), [(b"1767225600000", "2026-01-01T00:00:00Z"), (b"99999999999999", "5138-11-16T09:46:39Z"), (b"9999999999999999", None)]
+    ("time", "since"),
+    [(b"1767225600000", "2026-01-01T00:00:00Z"), (b"99999999999999", "5138-11-16T09:46:39Z"), (b"9999999999999999", None)],
 )
 def test_a_mark_of_a_time_that_no_date_can_show_tells_none(time, since):
     marks = Marks(1, mark_time_ms(b'replica: "b0"\nctime: ' + time + b"\n"))
@@ -81,6 +83,19 @@ def test_how_many_bookies_are_writable_is_left_open_while_zookeeper_can_t_be_rea
 def test_bookies_without_autorecovery_are_not_healthy():
     health = summary(HEALTHY, ready_recovery=0).health
     assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_NOT_READY)
+
+
+@pytest.mark.parametrize(
+    ("situation", "made", "told"),
+    [
+        ("a quota refuses its pods", {}, "not all pods of bk-autorecovery are Ready (no pod, see its controller's events)"),
+        ("no node has room", pods(["bk-autorecovery-x"], **UNSCHEDULED), "are Ready (Unschedulable: no node has 640Mi)"),
+    ],
+)
+def test_why_autorecovery_does_not_run_is_told(situation, made, told):
+    for pod in made.values():
+        pod["metadata"]["labels"] = names.labels(names.AUTORECOVERY_COMPONENT, "BookKeeperCluster", "bk")
+    assert told in summary(HEALTHY, made, ready_recovery=0).health.message, situation
 
 
 def test_the_instance_id_is_remembered_when_the_metadata_is_gone_or_can_t_be_read():
