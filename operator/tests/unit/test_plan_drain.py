@@ -247,8 +247,9 @@ def test_a_claim_that_is_never_gone_holds_up_no_other_drain():
     assert (next_one.number, next_one.step) == (1, Stop())
     assert isinstance(waiting.step, Wait)
     assert waiting.step.reason is Reason.DRAINED
-    first = drains_of({1: EMPTY, 2: replace(gone, claims=(GOING[0], CLAIMS[1]))}, HEALTHY)[0]
+    first, later = drains_of({1: EMPTY, 2: replace(gone, claims=(GOING[0], CLAIMS[1]))}, HEALTHY)
     assert (first.number, first.step) == (2, DeleteClaims((GOING[0], CLAIMS[1])))
+    assert later.step == Wait(Reason.WAITING_FOR_OTHERS, "bookie 2 is drained first")
 
 
 def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():

@@ -40,10 +40,10 @@ class Drain:
 def drains_of(bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown) -> tuple[Drain, ...]:
     """Returns the drains of these bookies, by number, the one being emptied first."""
     ordered = sorted(bookies, key=lambda number: _order(number, bookies[number]))
-    return tuple(_drain(number, bookies, cluster_state, turn) for turn, number in enumerate(ordered))
+    return tuple(_drain(number, bookies, cluster_state, ordered[0]) for number in ordered)
 
 
-def _drain(number: int, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown, turn: int) -> Drain:
+def _drain(number: int, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown, first: int) -> Drain:
     bookie = bookies[number]
     others = tuple(
         other.bookie_id
@@ -51,8 +51,8 @@ def _drain(number: int, bookies: Mapping[int, DrainingBookie | Unknown], cluster
         if isinstance(other, DrainingBookie) and other.number != number and other.mode is Mode.WRITABLE
     )
     step = next_step(bookie, replace(cluster_state, also_leaving=others) if isinstance(cluster_state, ClusterState) else cluster_state)
-    if turn > 0 and not isinstance(step, Wait | MarkDraining | MakeReadOnly):
-        step = Wait(Reason.WAITING_FOR_OTHERS, "another bookie is drained first")
+    if number != first and not isinstance(step, Wait | MarkDraining | MakeReadOnly):
+        step = Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first")
     return Drain(number, bookie, step)
 
 
