@@ -183,10 +183,12 @@ def test_silent_writers_of_many_ledgers_do_not_take_all_of_a_workers_time(monkey
     ("situation", "actions", "again", "applied"),
     [
         ("the rest was done", (RESIZE, SERVICE), 5.0, ["Service"]),
+        ("a SQL node is silent, too", (CloseLedger("db", PODS[0], "flights", 4), RESIZE, SERVICE), None, ["Service"]),
         ("something else failed, too", (RESIZE, move("b", Reason.REPLICAS_CHANGED), SERVICE), None, []),
     ],
 )
-def test_a_refused_resize_slows_the_rest_down_no_more(situation, actions, again, applied):
+def test_a_refused_resize_slows_the_rest_down_no_more(situation, actions, again, applied, monkeypatch):
+    monkeypatch.setattr(SqlNodes, "order", lambda *_, **__: Unknown("silence"))
     writer, kubernetes = Writer(), SimpleNamespace(resource=lambda *_: CLUSTER)
     clients = Clients(writer, ClusterReader(kubernetes, Znodes(frozenset({"/b"})), None), None, lambda: True, None)
     summary = Summary(Health("True", Reason.READY, "it serves"), {})

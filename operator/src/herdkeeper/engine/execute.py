@@ -65,12 +65,14 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
     if plan.actions:
         clients.require_live_reads()
     first: Failed | None = None
+    backs_off = False
     for action in plan.actions:
         failed = perform(resource, action, clients)
         first = first or failed
         if failed is not None and not isinstance(action, _ALONE):
             return first
-    return None if first is None else replace(first, rest_done=True)
+        backs_off = backs_off or (failed is not None and isinstance(action, do.CloseLedger))  # a silent node holds the worker for long
+    return None if first is None else replace(first, backs_off=backs_off)
 
 
 def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:

@@ -236,8 +236,7 @@ def _comparable(status: dict[str, Any]) -> dict[str, Any]:
 def _result(plan: Plan, failed: Failed | None) -> Result:
     if failed is None:
         return Result(Outcome.OK, _requeue_after_seconds(plan))
-    # What fails alone may do so for long. It must not slow the rest down.
-    return Result(Outcome.FAILED, plan.requeue_after_seconds if failed.rest_done else None)
+    return Result(Outcome.FAILED, None if failed.backs_off else plan.requeue_after_seconds)
 
 
 def _requeue_after_seconds(plan: Plan) -> float | None:

@@ -22,13 +22,13 @@ MOST_SENTENCES = 60
 
 @dataclass(frozen=True)
 class Failed:
-    """The action that failed, and the error. `for_good`: a retry can't succeed, since the namespace is being deleted. `rest_done`: the rest
-    of the plan was tried all the same.
+    """The action that failed, and the error. `for_good`: a retry can't succeed, since the namespace is being deleted. `backs_off`:
+    the resource is retried later and later. Otherwise the rest of the plan was done, and a retry costs little.
     """
 
     message: str
     for_good: bool = False
-    rest_done: bool = False
+    backs_off: bool = True
 
 
 def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
