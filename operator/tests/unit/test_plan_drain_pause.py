@@ -18,7 +18,8 @@ from herdkeeper.bookkeeper.state.racks import Rack, format_racks
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Delete, Resize, Wait
-from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, ZONE_LABEL, BookKeeperNames, ObjectKey
+from herdkeeper.shared.node import Node
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -143,3 +144,21 @@ def test_a_drain_asks_whether_the_racks_that_remain_satisfy_the_placement_rule(s
     racks_missing = isinstance(drain.step, Wait) and drain.step.reason is Reason.TOO_FEW_RACKS
     assert racks_missing is (told is not None), situation
     assert told is None or told in drain.step.message
+
+
+@pytest.mark.parametrize(
+    ("situation", "zones", "wait"),
+    [
+        ("two zones are left", {0: "a", 1: "b", 2: "a", 3: "b"}, False),
+        ("a node that was made anew has no zone yet", {0: "a", 1: None, 2: "a", 3: "b"}, True),
+        ("no node has a zone: each is a rack", {}, False),
+    ],
+)
+def test_a_drain_takes_no_node_without_a_label_for_another_zone(situation, zones, wait):
+    observed, machines = seen(), {}
+    there = dict(observed.objects.items)
+    for number, pod in enumerate(PODS):
+        there["Pod", pod] = {**there["Pod", pod], "spec": {"nodeName": f"worker-{number}"}}
+        machines[f"worker-{number}"] = Node(f"worker-{number}", {ZONE_LABEL: zones[number]} if zones.get(number) else {})
+    (drain,) = replace(observed, objects=objects(there), machines=machines).drains
+    assert (isinstance(drain.step, Wait) and drain.step.reason is Reason.TOO_FEW_RACKS) is wait, situation

@@ -80,7 +80,8 @@ def why_too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | Non
         return None
     return (
         f"the bookies that stay are in {counted(len(left), 'rack')} ({', '.join(sorted(left)) or 'none is known'}), and each entry needs "
-        f"copies in {rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum"
+        f"copies in {rule.minimum}: start a bookie in another rack, or lower spec.placement.minRacksPerWriteQuorum. A node without the "
+        "rack's label does not count beside others with it"
     )
 
 

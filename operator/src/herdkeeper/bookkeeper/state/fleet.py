@@ -13,7 +13,7 @@ from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mo
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
 from herdkeeper.bookkeeper.state.claims import bookie_ids, claims_of, with_claimed_sizes
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
-from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of
+from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of, unlabelled
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
@@ -221,8 +221,14 @@ class BookieFleet:
             under_replicated=metadata.under_replicated,
             autorecovery=self._why_no_autorecovery,
             lacking=self.scan.lacking_copies(self.holders, but=leaving),
-            too_few_racks=why_too_few_racks(self.placement_rule, staying & metadata.writable),
+            too_few_racks=why_too_few_racks(rule_of(self.cluster, self._sure_racks, self._cookies), staying & metadata.writable),
         )
+
+    @property
+    def _sure_racks(self) -> Mapping[str, Rack]:
+        """The racks without those that may be one."""
+        unsure = unlabelled(self.cluster, self.objects, self.machines)
+        return {host: rack for host, rack in self.racks.items() if host not in unsure}
 
     @property
     def _why_no_autorecovery(self) -> str | None:

@@ -52,21 +52,35 @@ def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict
 
     A bookie whose node is unknown (no pod, no node, or unreadable) keeps its rack in the map.
     """
-    named = cluster.names
-    before = parse_racks(objects.data("ConfigMap", named.racks_config_map).get(names.RACKS_KEY, ""))
+    before = parse_racks(objects.data("ConfigMap", cluster.names.racks_config_map).get(names.RACKS_KEY, ""))
     found: dict[str, Rack] = {}
-    for stateful_set in objects.of_kind("StatefulSet"):
-        number = named.number_of(stateful_set["metadata"]["name"])  # somebody may have changed its label
-        if number is None:
-            continue
-        pod = objects.get("Pod", named.pod(number)) or {}
-        node = nodes.get(pod.get("spec", {}).get("nodeName") or "")
-        host = named.host(number)
-        if isinstance(node, Node):
+    for host, node in _nodes(cluster, objects, nodes).items():
+        if node is not None:
             found[host] = Rack(node.labels.get(cluster.spec.placement.rack_label) or node.name, node.labels.get(REGION_LABEL) or None)
         elif host in before:
             found[host] = before[host]
     return dict(sorted(found.items()))
+
+
+def unlabelled(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> frozenset[str]:
+    """Returns the hosts of bookies whose nodes lack the rack's label while other bookies' nodes have it. Each counts as in a rack of its
+    own, but may be in one of theirs: a node that registers anew has no label at first.
+    """
+    known = {host: node for host, node in _nodes(cluster, objects, nodes).items() if node is not None}
+    without = frozenset(host for host, node in known.items() if not node.labels.get(cluster.spec.placement.rack_label))
+    return without if len(without) < len(known) else frozenset()
+
+
+def _nodes(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Node | None]:
+    """Returns the node of each bookie by its host; None if it is unknown."""
+    named, found = cluster.names, {}
+    for stateful_set in objects.of_kind("StatefulSet"):
+        number = named.number_of(stateful_set["metadata"]["name"])  # somebody may have changed its label
+        if number is not None:
+            pod = objects.get("Pod", named.pod(number)) or {}
+            node = nodes.get(pod.get("spec", {}).get("nodeName") or "")
+            found[named.host(number)] = node if isinstance(node, Node) else None
+    return found
 
 
 def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Placement:
