@@ -152,6 +152,13 @@ OFF = with_spec(CLUSTER, auto_recovery=CLUSTER.spec.auto_recovery.model_copy(upd
         ),
         ("one claim is left", [STATEFUL_SET, claims(CLAIMS[1])], {}, Reason.CLAIM_LOST, "`kubectl delete pvc bk-bookie-0-ledgers -n demo`"),
         (
+            "a finalizer keeps its claims",
+            [claims(going=CLAIMS)],
+            {},
+            Reason.RECOVERING,
+            "gone. If bk-bookie-0-journal, bk-bookie-0-ledgers stay, their finalizers",
+        ),
+        (
             "its disks are empty",
             [STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD],
             {},

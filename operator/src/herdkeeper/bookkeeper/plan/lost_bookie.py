@@ -164,7 +164,8 @@ def _remove(fleet: BookieFleet, lost: LostBookie) -> Step:
     if going := deletions((stateful_set,), Reason.BOOKIE_RETIRED):
         return going[0]
     if stateful_set is not None or fleet.objects.get("Pod", named.pod(lost.number)) is not None or lost.going:
-        return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired once its pod and its claims are gone")
+        kept = f". If {', '.join(lost.going)} stay, their finalizers name what keeps them" if lost.going else ""
+        return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired once its pod and its claims are gone{kept}")
     if cookies := [bookie_id for bookie_id in lost.ids if bookie_id in fleet.known_metadata.cookies]:
         return RemoveCookie(fleet.zookeeper_address, named.ledgers_root, cookies[0])
     return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired")
