@@ -181,6 +181,17 @@ def test_an_ensemble_that_is_being_founded_keeps_its_size_whatever_becomes_of_it
     assert (applied["kind"], applied["spec"]["replicas"]) == ("StatefulSet", 3), situation
 
 
+@pytest.mark.parametrize("declared", [1, 7])
+def test_an_ensemble_whose_founding_an_earlier_resource_began_keeps_its_size(declared):
+    """Its members may have data, though not all of them ever served. The resource was deleted, and its claims stayed."""
+    kept = claims("false", "false", "false")
+    for found in kept.values():
+        found["metadata"]["annotations"][names.ENSEMBLE_ANNOTATION] = "uid-of-the-earlier-resource"
+    made = plan(nothing_seen(kept), with_spec(CLUSTER, replicas=declared))
+    (applied,) = [action.manifest for action in made.actions if isinstance(action, Apply) and action.manifest["kind"] == "StatefulSet"]
+    assert applied["spec"]["replicas"] == 3
+
+
 def test_a_claim_of_a_member_that_was_never_to_be_does_not_keep_an_ensemble_from_being_founded():
     """Somebody scaled the StatefulSet up for a while, or an earlier resource of the name had more members."""
     seen = saw(settled(None), claims(*["false"] * 5), members(0, 1, 2))

@@ -281,8 +281,8 @@ class Ensemble:
         voted = [number for number, mark in self.marks.items() if mark == names.FOUNDED]
         if not voted and self._began_with is not None:
             return range(self._began_with)
-        if not voted and self._replicas is None:
-            return self.declared
+        if not voted and self._replicas is None and self.origin == self.cluster.metadata.uid:
+            return self.declared  # of an earlier resource of this name, some members may have begun
         if voted and (own := self.listed.intersection(NUMBERS)):
             return range(max(own) + 1)
         made = next(number for number in range(len(self.claims) + 1) if number not in self.claims)
