@@ -11,6 +11,7 @@ from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries
 
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.bookkeeper.share import read_record
+from herdkeeper.codecs.bookkeeper.underreplication import lock_path
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, Servers, servers
 from herdkeeper_jobs.audit.read_back import ReadBack, read_back
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
@@ -105,3 +106,23 @@ def test_a_ledger_that_can_not_be_moved_is_named_and_holds_up_no_other(stage: St
     assert f"ledger {WITHOUT_ENTRIES} could not be moved: " in said.splitlines()[-1]
     assert stage.found(CLOSED) == ({0: MOVED}, True)
     assert any(f"ledger {WITHOUT_ENTRIES} still names {LEAVES}" in trouble for trouble in stage.read_back(record).trouble)
+
+
+def test_a_ledger_that_autorecovery_copies_is_moved_once_its_lock_is_free(stage: Stage) -> None:
+    """Both may choose the same bookie: BookKeeper checks only the place that it replaces."""
+    stage.put(CLOSED, {0: BOTH}, closed=True)
+    stage.put(NOT_RECORDED, {0: BOTH}, closed=True)
+    record = f"{CLOSED} 0:0\n{NOT_RECORDED} 0:0\n"
+    lock = lock_path(LEDGERS_ROOT, CLOSED)
+    stage.client.create(lock, ephemeral=True, makepath=True)
+
+    code, said = stage.servers.move_recorded(LEAVES, record)
+
+    assert code == 1
+    assert said.splitlines()[-1].endswith(f"ledger {CLOSED} could not be moved: autorecovery or a repair copies its entries now")
+    assert (stage.found(CLOSED), stage.found(NOT_RECORDED)) == (({0: BOTH}, True), ({0: MOVED}, True))
+
+    stage.client.delete(lock)
+    assert stage.servers.move_recorded(LEAVES, record)[0] == 0
+    assert stage.found(CLOSED) == ({0: MOVED}, True)
+    assert stage.client.get_children(lock.rpartition("/")[0]) == []

@@ -23,14 +23,17 @@ import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.LedgerMetadata.State;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 import org.apache.bookkeeper.conf.ServerConfiguration;
+import org.apache.bookkeeper.meta.LedgerUnderreplicationManager;
 import org.apache.bookkeeper.net.BookieId;
+import org.apache.bookkeeper.replication.ReplicationException;
 
 /**
  * Moves the recorded ledgers of a draining bookie to other bookies, by BookKeeper's own recovery, while the bookie serves.
  *
  * <p>The shell's {@code recover} would move all closed ledgers. A drain reads back only what it recorded, so only that is moved. Two kinds
  * of recorded ledgers are left for the drain's next round: those that are written there, since a move would fence their writers, and those
- * that got a place on the bookie that the record lacks.
+ * that got a place on the bookie that the record lacks. A ledger is moved under BookKeeper's lock of its replication, as autorecovery and
+ * herdkeeper's repair do it: two at once may choose the same bookie for two places of a segment, and would store one copy as two.
  *
  * <p>Usage: MoveLedgers CONFIGURATION BOOKIE_ID RECORD BYTES_PER_SECOND (-1: no limit). Exit code 1: at least one ledger could not be
  * moved; the others were. The record is that of herdkeeper.codecs.bookkeeper.share.
@@ -42,11 +45,13 @@ public final class MoveLedgers {
 
     private final BookKeeper bookKeeper;
     private final BookKeeperAdmin admin;
+    private final LedgerUnderreplicationManager locks;
     private final BookieId bookie;
 
-    private MoveLedgers(BookKeeper bookKeeper, BookKeeperAdmin admin, BookieId bookie) {
+    private MoveLedgers(BookKeeper bookKeeper, BookKeeperAdmin admin, LedgerUnderreplicationManager locks, BookieId bookie) {
         this.bookKeeper = bookKeeper;
         this.admin = admin;
+        this.locks = locks;
         this.bookie = bookie;
     }
 
@@ -69,8 +74,9 @@ public final class MoveLedgers {
         ClientConfiguration client = new ClientConfiguration(server);
         List<String> failures;
         try (BookKeeper bookKeeper = new BookKeeper(client);
-                BookKeeperAdmin admin = new BookKeeperAdmin(bookKeeper, client)) {
-            failures = new MoveLedgers(bookKeeper, admin, BookieId.parse(arguments[1])).moveAll(record);
+                BookKeeperAdmin admin = new BookKeeperAdmin(bookKeeper, client);
+                LedgerUnderreplicationManager locks = bookKeeper.getLedgerManagerFactory().newLedgerUnderreplicationManager()) {
+            failures = new MoveLedgers(bookKeeper, admin, locks, BookieId.parse(arguments[1])).moveAll(record);
         }
         if (!failures.isEmpty()) {
             String more = failures.size() > 3 ? " and " + (failures.size() - 3) + " more" : "";
@@ -129,6 +135,7 @@ public final class MoveLedgers {
 
     private Callable<Void> move(long ledger, Set<Place> recorded) {
         return () -> {
+            lock(ledger);
             try {
                 Decision decision = decide(metadata(ledger), bookie, recorded);
                 if (decision == Decision.MOVE) {
@@ -139,9 +146,22 @@ public final class MoveLedgers {
                 if (exists(ledger)) {
                     throw error;
                 }
+            } finally {
+                locks.releaseUnderreplicatedLedger(ledger);
             }
             return null;
         };
+    }
+
+    private void lock(long ledger) throws IOException, ReplicationException {
+        try {
+            locks.acquireUnderreplicatedLedger(ledger);
+        } catch (ReplicationException refused) {
+            if (locks.isLedgerBeingReplicated(ledger)) {
+                throw new IOException("autorecovery or a repair copies its entries now", refused);
+            }
+            throw refused;
+        }
     }
 
     /** A ledger may be deleted at any time by its owner. */
