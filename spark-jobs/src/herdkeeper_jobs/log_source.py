@@ -13,7 +13,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmed, LastConfirmedUnknownError, end_of_confirmed
@@ -94,7 +94,7 @@ class LogSource:
             LogDropped: the ledger to begin with was dropped; without `begin` also if a later one was.
             NotConfirmedYet: the LSN is not confirmed yet.
             CheckpointRetryable: an earlier ledger is still being closed, or was dropped meanwhile.
-            InvariantViolated: BookKeeper doesn't know a ledger of the log.
+            InvariantViolated: BookKeeper doesn't know a ledger of the log, or it belongs to another log.
         """
         ledgers = self._ledgers()
         if target.ledger_id not in ledgers.active:
@@ -185,6 +185,11 @@ class LogSource:
         for item in self.catalog.read_many(ledger_ids):
             if isinstance(item, UndecodableMetadata):
                 raise InvariantViolated(f"metadata of ledger {item.ledger_id}: {item.reason}")
+            if (owner := tablespace_of(item.metadata)) not in (None, self.tablespace.uuid):
+                raise InvariantViolated(
+                    f"ledger {item.metadata.ledger_id} is in the log of {self.tablespace.name!r} ({self.tablespace.uuid}), but its "
+                    f"metadata names the tablespace {owner}: this is not the BookKeeper cluster of that log"
+                )
             found.append(item.metadata)
         missing = sorted(set(ledger_ids) - {metadata.ledger_id for metadata in found})
         if missing and missing[0] in self._ledgers().active:

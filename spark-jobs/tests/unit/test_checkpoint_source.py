@@ -46,10 +46,11 @@ CERTIFICATES = Path(__file__).parents[3] / "images/herddb/src/test/resources/tls
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)
 
 
-def ledger(ledger_id: int, last_entry_id: int | None) -> LedgerMetadata:
+def ledger(ledger_id: int, last_entry_id: int | None, tablespace_uuid: str = TABLESPACE.uuid) -> LedgerMetadata:
     state = LedgerState.OPEN if last_entry_id is None else LedgerState.CLOSED
     segments = (Segment(0, ("b0",)),)
-    return LedgerMetadata(ledger_id, 3, 1, 1, 1, state, None, last_entry_id, segments, DigestType.CRC32C)
+    custom = (("tablespaceuuid", tablespace_uuid.encode()),)
+    return LedgerMetadata(ledger_id, 3, 1, 1, 1, state, None, last_entry_id, segments, DigestType.CRC32C, custom_metadata=custom)
 
 
 @dataclass
@@ -126,6 +127,17 @@ def test_a_log_that_cannot_give_the_lsn_says_why(
 ) -> None:
     with pytest.raises(error, match=words):
         log_of(catalog, monkeypatch).ledgers_up_to(lsn)
+
+
+def test_ledgers_of_another_log_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their ids are the same where ledgers of another cluster stand below the root."""
+    log = log_of(PlayedCatalog({3: ledger(3, 9), 5: ledger(5, None, "0cd")}), monkeypatch)
+    refused = "ledger 5 is in the log of 'demo' .0ab., but its metadata names the tablespace 0cd: this is not the BookKeeper cluster"
+    with pytest.raises(InvariantViolated, match=refused):
+        log.ledgers_up_to(Lsn(5, 2))
+    with pytest.raises(InvariantViolated, match=refused):
+        log.readable_from(None)
+    assert log.ledgers_up_to(Lsn(3, 2))
 
 
 def test_a_log_is_read_from_the_ledger_of_a_base_on_and_not_without_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.bookkeeper.underreplication import recovery_delay_path
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import node_path
@@ -229,7 +230,7 @@ def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int,
     if found is None:
         return
     try:
-        owner = tablespace_of(ledger, found[0])
+        owner = tablespace_of(decode_ledger_metadata(ledger, found[0]))
     except MalformedDataError:
         owner = None
     if owner != tablespace_uuid:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -50,7 +50,7 @@ class OrphanRule:
 
 def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
     """Returns why no log lists the ledger. None if a log does, if it is not of HerdDB's log, or if that is unknown."""
-    uuid, leader = (_text(metadata.custom(key)) for key in ("tablespaceuuid", "leader"))
+    uuid, leader = tablespace_of(metadata), _text(metadata.custom("leader"))
     if _text(metadata.custom("application")) != "herddb" or uuid is None:
         return None
     if logs.tablespaces is not None and uuid not in logs.tablespaces and (uuid in logs.ledgers or leader in logs.nodes):
@@ -96,7 +96,7 @@ def _unknown(catalog: LedgerCatalog, uuid: str, listed: frozenset[int] | None, *
     """Returns the ledgers of a list that don't exist, if the log is in this cluster (`is_here`: that is certain)."""
     reads = list(catalog.read_many(sorted(listed or ())))
     own = [read.metadata for read in reads if isinstance(read, VersionedMetadata)]
-    if is_here or any(_text(metadata.custom("tablespaceuuid")) == uuid for metadata in own):
+    if is_here or any(tablespace_of(metadata) == uuid for metadata in own):
         undecodable = {read.ledger_id for read in reads if isinstance(read, UndecodableMetadata)}
         yield from (listed or frozenset()) - undecodable - {metadata.ledger_id for metadata in own}
 

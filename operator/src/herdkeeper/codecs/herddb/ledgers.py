@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.java_data import MalformedDataError
 
 _TABLESPACE = "tablespaceuuid"
@@ -59,13 +59,12 @@ def ledgers_path(herd_root: str, tablespace_uuid: str) -> str:
     return f"{herd_root}/ledgers/{tablespace_uuid}"
 
 
-def tablespace_of(ledger_id: int, metadata: bytes) -> str | None:
-    """Returns the uuid of the tablespace whose log a ledger belongs to, by the ledger's own metadata. None if it names none. Raises
-    MalformedDataError.
+def tablespace_of(metadata: LedgerMetadata) -> str | None:
+    """Returns the uuid of the tablespace whose log a ledger belongs to, by the ledger's own metadata. None if it names none.
 
     Ledger ids restart in another BookKeeper cluster: a list of before then names ledgers of others.
     """
-    named = decode_ledger_metadata(ledger_id, metadata).custom(_TABLESPACE)
+    named = metadata.custom(_TABLESPACE)
     return None if named is None else named.decode(errors="replace")
 
 

@@ -18,6 +18,7 @@ from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.bookkeeper.layout import decode_layout, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
@@ -142,7 +143,7 @@ def _first_foreign_ledger(
             paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers]
             found = list(zip(ledgers, znodes.read_many(paths), strict=True))
             for ledger, metadata in found:
-                if metadata is not None and tablespace_of(ledger, metadata) != uuid:
+                if metadata is not None and tablespace_of(decode_ledger_metadata(ledger, metadata)) != uuid:
                     return f"ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
             # A log keeps its newest ledger. Ids that nobody has yet are another log's once it has grown.
             if found and all(metadata is None for _, metadata in found):
