@@ -21,12 +21,13 @@ import java.nio.file.StandardOpenOption;
 import java.util.Collection;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * HerdDB's files, with four holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
+ * HerdDB's files, with five holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
  *
  * <ul>
  * <li>A page is on the disk before a checkpoint names it. HerdDB forces a page's file while a page of less than 64 KiB is still in a
@@ -37,6 +38,7 @@ import org.apache.bookkeeper.stats.StatsLogger;
  * <li>A checkpoint at the position of the newest one leaves that one's definitions as they are. HerdDB writes them again in place: a
  *     process that was killed there, in the boot of an idle tablespace, left a checkpoint with half of them.
  * <li>A checkpoint that can't be seen now is not taken for none ({@link #getLastcheckpointSequenceNumber}).
+ * <li>Nor are its open transactions ({@link #loadTransactions}).
  * </ul>
  */
 public final class CheckpointFiles extends FileDataStorageManager {
@@ -113,6 +115,24 @@ public final class CheckpointFiles extends FileDataStorageManager {
             throw new DataStorageManagerException("the newest checkpoint in " + folder + " is not known", error);
         }
         return newest;
+    }
+
+    /**
+     * Gives the transactions that were open at a checkpoint.
+     *
+     * <p>HerdDB gives none where it can't see their file, and loses what they wrote before the checkpoint, also once they commit. Each
+     * checkpoint writes that file before its own name.
+     *
+     * @throws DataStorageManagerException where the file of a checkpoint is not there, or can't be seen
+     */
+    @Override
+    public void loadTransactions(LogSequenceNumber position, String tableSpace, Consumer<Transaction> consumer) {
+        String name = "transactions." + position.ledgerId + "." + position.offset + ".tx";
+        Path file = HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace").resolve(name);
+        if (!position.isStartOfTime() && !Files.isRegularFile(file)) {
+            throw new DataStorageManagerException("the checkpoint's open transactions can't be read: " + file + " is not there or can't be seen");
+        }
+        super.loadTransactions(position, tableSpace, consumer);
     }
 
     /** By the parts of a file's name; START_OF_TIME for other files. */

@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.PostCheckpointAction;
 import herddb.file.FileDataStorageManager;
+import herddb.log.CommitLogResult;
 import herddb.log.LogSequenceNumber;
 import herddb.model.ColumnTypes;
 import herddb.model.Record;
 import herddb.model.Table;
+import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
@@ -17,6 +19,7 @@ import io.herdkeeper.node.disk.CheckpointFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.junit.jupiter.api.Test;
@@ -97,6 +100,26 @@ class CheckpointFilesTest {
         FileDataStorageManager files = ours(failingAt("CheckpointFiles"));
         assertThrows(DataStorageManagerException.class, () -> files.getLastcheckpointSequenceNumber("space"));
         assertEquals(new LogSequenceNumber(1, 2), files.getLastcheckpointSequenceNumber("space"), "once it can be listed");
+    }
+
+    @Test
+    void openTransactionsAreNotTakenForNoneWhereTheirFileCanNotBeSeen() throws Exception {
+        LogSequenceNumber position = new LogSequenceNumber(1, 2);
+        List<Transaction> open = List.of(new Transaction(7, "space", new CommitLogResult(position, false, true)));
+        ours(folder).writeTransactionsAtCheckpoint("space", position, open);
+        assertEquals(List.of(7L), transactions(ours(folder), position));
+        Path file = folder.resolve("space.tablespace/transactions.1.2.tx");
+        Files.delete(file);
+        Files.createSymbolicLink(file, file); // no stat of it succeeds, and neither does it say that nothing is there
+        assertEquals(List.of(), transactions(new FileDataStorageManager(folder), position), "HerdDB gives none");
+        assertThrows(DataStorageManagerException.class, () -> transactions(ours(folder), position));
+        assertEquals(List.of(), transactions(ours(folder), LogSequenceNumber.START_OF_TIME), "before the first checkpoint");
+    }
+
+    private static List<Long> transactions(FileDataStorageManager files, LogSequenceNumber position) {
+        List<Long> found = new ArrayList<>();
+        files.loadTransactions(position, "space", transaction -> found.add(transaction.transactionId));
+        return found;
     }
 
     /** The folder on a disk on which the first listing by a class fails. */
