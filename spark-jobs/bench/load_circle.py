@@ -23,7 +23,7 @@ from herdkeeper.sql.connection import Address
 from herdkeeper_e2e.server_processes import CREDENTIALS, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable
-from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.checkpoint.folded_manifest import manifest_table
 from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestFile, Position, Verification
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import Header

@@ -29,7 +29,7 @@ from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, Servers, jars_of, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable
-from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.checkpoint.folded_manifest import manifest_table
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.restore import bookkeeping, ddl

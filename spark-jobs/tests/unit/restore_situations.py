@@ -13,7 +13,7 @@ from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable
-from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.checkpoint.folded_manifest import manifest_table
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.manifests.manifest import (

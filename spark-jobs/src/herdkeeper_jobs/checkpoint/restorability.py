@@ -1,0 +1,61 @@
+"""What a restore of a fold can't load, or loads changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, beginning
+from herdkeeper_jobs.checkpoint.folded_log import Folded
+
+_SHOWN = 5
+"""Columns that a text names."""
+
+
+def why_unrestorable(folded: Folded) -> list[str]:
+    """Names what a restore can't load. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an INSERT by name."""
+    tables = list(zip(folded.timeline.tables, folded.written, strict=True))
+    nulls = _columns((table.name, written.nulls_in) for table, written in tables)
+    long_names = [table.name for table, written in tables if written.digest.rows and not table.can_be_queried]
+    found = []
+    if long_names:
+        found.append(
+            f"it can't be restored as it is: no INSERT accepts the name {beginning(long_names[0])}, which has more than "
+            f"{MOST_OF_NAME} characters. Rename the table (EXECUTE RENAMETABLE), and make another Checkpoint"
+        )
+    if wide := [table.name for table, _ in tables if len(table.columns) > MOST_COLUMNS]:
+        found.append(
+            f"it can't be restored as it is: table {beginning(wide[0])} has more than {MOST_COLUMNS} columns. Drop some, and make another "
+            "Checkpoint"
+        )
+    if nulls:
+        found.append(
+            f"it can't be restored as it is: {nulls} hold a NULL and are declared NOT NULL, which no INSERT may do. "
+            "UPDATE these rows, or ALTER TABLE ... MODIFY the columns without NOT NULL, and make another Checkpoint"
+        )
+    return found
+
+
+def what_a_restore_changes(folded: Folded) -> list[str]:
+    """Names what a restore loads changed. HerdDB does not check the bytes of a text: clients in other languages than Java may send any."""
+    tables = list(zip(folded.timeline.tables, folded.written, strict=True))
+    invalid_texts = _columns((table.name, written.invalid_text_in) for table, written in tables)
+    unread = _columns((table.name, table.unread_columns) for table, _ in tables)
+    found = []
+    if unread:
+        found.append(
+            f"HerdDB returns NULL for whatever is stored in {unread}, and an UPDATE of the row loses it: the table had more than "
+            f"{MOST_COLUMNS} columns, dropped ones included. The files have the values. A table that still has more can't be restored"
+        )
+    if invalid_texts:
+        found.append(
+            f"{invalid_texts} hold text that is not UTF-8: a restore replaces its bytes by U+FFFD, and fails if two keys become equal by "
+            "that. Write these rows anew, and make another Checkpoint"
+        )
+    return found
+
+
+def _columns(found: Iterable[tuple[str, frozenset[str]]]) -> str:
+    """Some columns of tables, for people."""
+    names = [f"{table}.{column}" for table, columns in found for column in sorted(columns)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
