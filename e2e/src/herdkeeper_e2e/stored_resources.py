@@ -68,7 +68,7 @@ def read_today(version: str, document: Json) -> Json:
 
 def with_names(document: Json, name: str) -> tuple[Json, set[str]]:
     """A stored resource in whose spec each name of an object is this one, and where those are, by the rules of today's definition."""
-    (schema,) = (resource_schema(kind)["properties"]["spec"] for kind in KINDS if kind.KIND == document["kind"])
+    (schema,) = (resource_schema(kind)["properties"]["spec"] for kind in KINDS if document["kind"] == kind.KIND)
     places: set[str] = set()
     return {**document, "spec": _renamed(document["spec"], schema, "spec", name, places)}, places
 

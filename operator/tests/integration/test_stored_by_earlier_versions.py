@@ -33,7 +33,9 @@ def without_schema(folder: Path) -> Path:
 def in_namespaces() -> list[tuple[str, str, Json]]:
     """All, each with a namespace of its version, and once more with names that no object can have: 0.1.0 let them in."""
     found = [(version, f"of-{version.replace('.', '-')}", document) for version, document in stored_resources()]
-    return found + [(version, f"misnamed-{namespace}", with_names(document, "../../x/secrets/s")[0]) for version, namespace, document in found]
+    return found + [
+        (version, f"misnamed-{namespace}", with_names(document, "../../x/secrets/s")[0]) for version, namespace, document in found
+    ]
 
 
 @pytest.fixture(scope="module")

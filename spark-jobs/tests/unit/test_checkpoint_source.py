@@ -178,9 +178,9 @@ def test_what_an_ensemble_tells_leads_to_no_folder_of_another_log(found: str) ->
     """Somebody else may write to an ensemble in plain text."""
     whole = LogSource(SimpleNamespace(instance_id="an-instance", root="/l"), "/h", TABLESPACE)  # type: ignore[arg-type]
     assert whole.identity.path == "an-instance/0ab"
-    with pytest.raises(CheckpointRefused, match="the INSTANCEID in ZooKeeper is '.*', and names no folder"):
+    with pytest.raises(CheckpointRefused, match=r"the INSTANCEID in ZooKeeper is '.*', and names no folder"):
         _ = replace(whole, catalog=SimpleNamespace(instance_id=found, root="/l")).identity  # type: ignore[arg-type]
-    with pytest.raises(CheckpointRefused, match="the uuid of 'demo' in ZooKeeper is '.*', and names no folder"):
+    with pytest.raises(CheckpointRefused, match=r"the uuid of 'demo' in ZooKeeper is '.*', and names no folder"):
         _ = replace(whole, tablespace=replace(TABLESPACE, uuid=found)).identity
 
 

@@ -63,8 +63,8 @@ ObjectName = Annotated[
         json_schema_extra={"pattern": OBJECT_NAME, **refusal(f"%s is no name of an object: {OBJECT_NAME_FIX}")},
     ),
 ]
-"""The name of an object that a resource refers to. The API server stores none that is not by OBJECT_NAME, but earlier versions' schemas did:
-the model reads such a resource, so that it is refused (`planning.refusal.name_refusals`) and not given up.
+"""The name of an object that a resource refers to. The API server takes only one by OBJECT_NAME, but 0.1.0 stored others. The model reads
+them, so that such a resource is refused (`planning.refusal.name_refusals`) and not given up.
 """
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
