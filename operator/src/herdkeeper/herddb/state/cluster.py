@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
@@ -120,6 +120,13 @@ class NodeTablespace:
 
 NodeView = tuple[NodeTablespace, ...]
 """All tablespaces of one SQL node."""
+
+
+def copies_of(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterator[tuple[str, NodeTablespace]]:
+    """Yields the nodes that report the tablespace with this uuid, each with its view of it."""
+    for node, view in nodes.items():
+        if not isinstance(view, Unknown):
+            yield from ((node, copy) for copy in view if copy.uuid == uuid)
 
 
 @dataclass(frozen=True)

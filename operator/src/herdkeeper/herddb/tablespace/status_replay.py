@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
-from herdkeeper.herddb.state.cluster import FOREIGN_LEDGER, NodeView
+from herdkeeper.herddb.state.cluster import FOREIGN_LEDGER, NodeView, copies_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.conditions import LOG_REPLAYABLE
@@ -14,8 +15,7 @@ from herdkeeper.shared.unknown import Unknown
 
 def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]) -> Mapping[str, Health]:
     """Returns the condition by its type; nothing while no node reports such an entry or ledger of the tablespace `name`."""
-    views = ((node, view) for node, view in sorted(nodes.items()) if not isinstance(view, Unknown))
-    copies = [(node, copy) for node, view in views for copy in view if copy.uuid == uuid]
+    copies = sorted(copies_of(nodes, uuid), key=itemgetter(0))
     found = [(node, copy.unreplayable) for node, copy in copies if copy.unreplayable is not None]
     if not found:
         return {}

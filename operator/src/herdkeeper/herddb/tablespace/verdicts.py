@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import CheckedReplica, ReplicaStatus
-from herdkeeper.herddb.state.cluster import NodeView, TableVerdict
+from herdkeeper.herddb.state.cluster import NodeView, TableVerdict, copies_of
 from herdkeeper.herddb.tablespace.full_check import KnownCheck, remembered_check
 from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
@@ -104,7 +104,9 @@ class Rebuilt:
         """Returns whether a verdict is about the new replica. The old one was not equal at `lsn`, so an equal verdict there, in a log that
         has not grown, is about the new one. It may have been equal later, and a Checkpoint of then may end now.
         """
-        return verdict.lsn == self.lsn or verdict.lsn >= self.until if verdict.equal else verdict.lsn > self.until
+        if verdict.equal:
+            return verdict.lsn == self.lsn or verdict.lsn >= self.until
+        return verdict.lsn > self.until
 
 
 def rebuilt(tablespace: Tablespace, node: str, uuid: str) -> Rebuilt | None:
@@ -136,7 +138,8 @@ def verdicts_in_force(
     # who is known to differ is not named anew with each entry: the status and the node's disk would be written as often
     miscounted = (verdict for verdict in _miscounted(nodes, uuid, wrong) if not _names_tables(known.get(verdict.node)))
     weighed = _weighed(_in_force(tablespace, uuid, (*found, *miscounted, *failing)))
-    undated = _undated(nodes, uuid)
+    # an older program notes no LSN with a bar, so that any verdict counts for more
+    undated = {node for node, copy in copies_of(nodes, uuid) if copy.barred_until is None}
     beaten = {node for node, bar in barred.items() if node in weighed and (node in undated or _lifts(weighed[node], bar))}
     return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
 
@@ -145,8 +148,7 @@ def _is_of_a_lost_time(verdict: Verdict | None, nodes: Mapping[str, NodeView | U
     """Whether a replica was found equal in a ledger that the log has not reached, by its leader or, without one, by its nodes: volumes were
     put back to older copies. Such a verdict would outweigh all later ones until the log reaches that ledger.
     """
-    views = (view for view in nodes.values() if not isinstance(view, Unknown))
-    reached = [(copy.role == "leader", copy.lsn) for view in views for copy in view if copy.uuid == uuid and copy.lsn is not None]
+    reached = [(copy.role == "leader", copy.lsn) for _, copy in copies_of(nodes, uuid) if copy.lsn is not None]
     return verdict is not None and verdict.equal and bool(reached) and verdict.lsn[0] > max(reached)[1][0]
 
 
@@ -179,8 +181,7 @@ def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Colle
 
     Nor do counts of a leader that is known to be `wrong` prove anything: they would bar the good replicas.
     """
-    views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
-    copies = {node: (copy, copy.counts) for node, view in views for copy in view if copy.uuid == uuid and copy.counts is not None}
+    copies = {node: (copy, copy.counts) for node, copy in copies_of(nodes, uuid) if copy.counts is not None}
     leading = [counts for node, (copy, counts) in copies.items() if copy.role == "leader" and node not in wrong and copy.barred is not True]
     for node, (copy, counts) in copies.items():
         if copy.role == "follower" and len(leading) == 1 and counts.lsn == leading[0].lsn:
@@ -196,8 +197,7 @@ def _failing(
     """Returns the replicas that differed from the leader in its check. A leader that is known to be `wrong`, or was so then, proves
     nothing.
     """
-    views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
-    for node, copy in ((node, copy) for node, view in views for copy in view if copy.uuid == uuid):
+    for node, copy in copies_of(nodes, uuid):
         found = (check for check in copy.checks if not check.passed)
         failed = [check for check in found if check.leader not in wrong and not _was_wrong(tablespace, uuid, check)]
         if failed:
@@ -227,8 +227,7 @@ def _doubted(
     check = remembered_check(tablespace)
     if check is None or check.until is None or (other := contradicting(check, tablespace, uuid, known)) is None:
         return
-    view = nodes.get(check.leader, ())
-    if not isinstance(view, Unknown) and any((copy.uuid, copy.role) == (uuid, "follower") for copy in view):
+    if any((node, copy.role) == (check.leader, "follower") for node, copy in copies_of(nodes, uuid)):
         tables, than = other.different_tables or (), f"{other.node}, which equals the log,"
         yield Verdict(check.leader, check.until, equal=False, different_tables=tables, against_leader=True, than=than)
 
@@ -243,17 +242,10 @@ def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verd
     """Returns what nodes remember: a replica is barred from promotion since it was found different. If the node does not tell at which LSN,
     then at the latest that the replica has.
     """
-    copies = ((node, copy) for node, view in nodes.items() if not isinstance(view, Unknown) for copy in view if copy.uuid == uuid)
-    for node, copy in copies:
+    for node, copy in copies_of(nodes, uuid):
         lsn = copy.barred_until if isinstance(copy.barred_until, tuple) else copy.lsn
         if copy.barred is True and lsn is not None:
             yield Verdict(node, (max(lsn[0], 0), max(lsn[1], 0)), equal=False)  # nothing applied yet is -1
-
-
-def _undated(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> set[str]:
-    """Returns the nodes whose older program notes no LSN with a bar, so that any verdict counts for more."""
-    views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
-    return {node for node, view in views for copy in view if copy.uuid == uuid and copy.barred_until is None}
 
 
 def _lifts(verdict: Verdict, bar: Verdict) -> bool:
