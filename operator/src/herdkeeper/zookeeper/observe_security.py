@@ -36,27 +36,23 @@ def observe_security(
     """Returns what the Secrets hold, and what is due. `kept` as in kept_authorities, `given` as in observe_given_authorities."""
     named = cluster.names
     fresh: dict[str, Mapping[str, str]] = {}
-    found: list[Authority] = []
+    expires: list[datetime] = []
     awaited: str | None = None
     due: list[DueSecrets] = []
     held: dict[str, Mapping[str, str]] = {}
     for issuer in issuers(cluster):
         held |= held_by(issuer.holders, objects)
-        authority = kept.get(issuer.secret)
-        if authority is None:
-            founded = _founded(issuer, given.get(issuer.secret), now)
-            if isinstance(founded, NotThereYet):
-                awaited = founded.why
-            elif isinstance(founded, Unknown):
-                due.append(DueSecrets(obstacle=founded.why))
-            else:
-                fresh[issuer.secret] = authority_data(founded)
-            continue
-        if isinstance(authority, Unknown):
+        stored = kept.get(issuer.secret)
+        authority = _founded(issuer, given.get(issuer.secret), now) if stored is None else stored
+        if isinstance(authority, NotThereYet):
+            awaited = authority.why
+        elif isinstance(authority, Unknown):
             due.append(DueSecrets(obstacle=authority.why))
-            continue
-        found.append(authority)
-        due.append(due_secrets(issuer.holders, held, authority, fresh_key, Validity(now, CERTIFICATE_LIFE)))
+        elif stored is None:
+            fresh[issuer.secret] = authority_data(authority)
+        else:
+            expires.append(authority.expires)
+            due.append(due_secrets(issuer.holders, held, authority, fresh_key, Validity(now, CERTIFICATE_LIFE)))
     changes = tuple(change for each in due for change in each.changes)
     read_at_start = (
         (CLIENTS_MOUNT, named.clients_secret, names.AUTHORITIES_KEY),
@@ -73,7 +69,7 @@ def observe_security(
             soonest(*(each.next_seconds for each in due)),
         ),
         read_at_start={f"{folder}/{key}": after[secret][key] for folder, secret, key in read_at_start if key in after.get(secret, {})},
-        expires=min((each.expires for each in found), default=None),
+        expires=min(expires, default=None),
     )
 
 
