@@ -599,6 +599,11 @@ class Tablespace(Resource):
         return told or (self.mark.uuid if self.mark is not None else None)
 
     @property
+    def restored_moment(self) -> RestoreTarget | None:
+        """The moment of which it is made, unless that is the checkpoint's own."""
+        return self.spec.bootstrap.target if self.spec.bootstrap is not None else None
+
+    @property
     def is_restoring(self) -> bool:
         """Whether its restore from a checkpoint has not finished."""
         if self.spec.bootstrap is None or (self.restore is None and self.mark is not None and self.mark.filled):

@@ -27,6 +27,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.build_job import build_audit, build_checkpoint
 from herdkeeper.spark.sources import ArchiveSource, AuditSource, CheckpointSource, FollowerSource, OpenWindow
+from herdkeeper.spark.work import removal_at
 
 _LOG_WHOLE = (
     Reason.REPLICAS_NOT_READY,
@@ -102,11 +103,8 @@ def _waiting_for_others(seen: CheckpointRun) -> Plan | None:
     checkpoint = seen.checkpoint
     if seen.run.earlier is not None:
         return Plan.waiting(Reason.WAITING_FOR_OTHERS, seen.run.earlier, requeue.SOON)
-    if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.place)}):
-        # Otherwise this run might find the manifest that is about to go, and adopt it as its result.
-        place = checkpoint.spec.destination.described
-        message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {place}"
-        return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
+    if (removal := removal_at(checkpoint.spec.destination, seen.work)) is not None:
+        return Plan((), removal, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     if (unusable := seen.archive_unusable) is not None:

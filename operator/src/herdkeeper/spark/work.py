@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from herdkeeper.api.job import place_in_store
+from herdkeeper.api.job import Destination, place_in_store
+from herdkeeper.planning.actions import Wait
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, job_ended, label
+from herdkeeper.shared.reason import Reason
 
 _PLACES = ("--destination", "--archive")
 """Options of a Checkpoint's programs that name a place."""
@@ -37,6 +39,13 @@ def work_of(item: Json) -> tuple[CheckpointWork, ...]:
     owner, component = str(label(item, names.OWNER_NAME_LABEL)), str(label(item, names.COMPONENT_LABEL))
     claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or [] if "persistentVolumeClaim" in volume]
     return tuple(CheckpointWork(owner, component, place, ended) for place in (*claims, *_stores(spec)))
+
+
+def removal_at(place: Destination, work: Iterable[CheckpointWork]) -> Wait | None:
+    """Returns a wait while files are being removed from a place: a run there might adopt a manifest that is about to go."""
+    removing = sorted({each.owner for each in work if each.component == names.REMOVAL_COMPONENT and each.at(place.place)})
+    message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {place.described}"
+    return Wait(Reason.WAITING_FOR_OTHERS, message) if removing else None
 
 
 def _stores(spec: Json) -> Iterator[str]:

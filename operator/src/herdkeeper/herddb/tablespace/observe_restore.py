@@ -40,8 +40,7 @@ def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: Cl
     objects = Objects({**seen.objects.items, **reader.kubernetes.owned(tablespace.KIND, key, JOBS).items})
     runs = objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None
     progress = _progress(seen) if runs else None
-    bootstrap = tablespace.spec.bootstrap
-    makes_one = bootstrap is not None and bootstrap.target is not None
+    bootstrap, makes_one = tablespace.spec.bootstrap, tablespace.restored_moment is not None
     field, source = _source(tablespace, checkpoint)
     unusable = observe_destination(source, field, reader, namespace=key.namespace, writes=makes_one)
     if bootstrap is not None and unusable is None:

@@ -26,6 +26,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import build_restore
 from herdkeeper.spark.run import Run, observe_run
 from herdkeeper.spark.sources import ArchiveSource, Login, RestoreSource
+from herdkeeper.spark.work import removal_at
 
 PROGRESS_SECONDS = 10.0
 """Interval for reading the progress of the load, which causes no events."""
@@ -163,7 +164,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Plan((), unencrypted, requeue.PENDING)
-    if (removal := _removal_there(tablespace, files, seen)) is not None:
+    if tablespace.restored_moment is not None and (removal := removal_at(files.destination, seen.work)) is not None:
         return Plan((), removal, requeue.PENDING)
     if seen.herddb is None or seen.log is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
@@ -192,14 +193,3 @@ def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource 
     logs = ((other.metadata.name, other.spec.log.archive) for other in seen.others)
     beside = sorted(name for name, log in logs if claim and log is not None and log.destination.claim_name == claim)
     return ArchiveSource(next(iter(beside), None), archive)
-
-
-def _removal_there(tablespace: Tablespace, files: RestoreFiles, seen: TablespaceObserved) -> Wait | None:
-    """A moment's checkpoint must not be searched where files are being removed: the run might adopt one that is about to go."""
-    if tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
-        return None
-    removing = sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(files.destination.place)})
-    if not removing:
-        return None
-    message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {files.destination.described}"
-    return Wait(Reason.WAITING_FOR_OTHERS, message)

@@ -83,7 +83,7 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
         return "delete this Tablespace with deletionPolicy Delete, which drops the loaded rows, and create it again once the cause is fixed"
     again = f"once the cause is fixed, delete the Job {job}: the next one continues where it stopped"
     refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
-    if refused and tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
+    if refused and tablespace.restored_moment is not None:
         return f"for another moment, delete this Tablespace and create one with that; {again}"
     return again
 
@@ -97,7 +97,7 @@ def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, Restore
 def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
     """Returns the manifest path of the restored moment's checkpoint, if it is not the named one."""
     files = files_of(tablespace, seen)
-    if not isinstance(files, RestoreFiles) or tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
+    if not isinstance(files, RestoreFiles) or tablespace.restored_moment is None:
         return None
     return said.manifest.removeprefix(f"{root_of(files.destination)}/") or None
 
