@@ -364,7 +364,7 @@ WITHOUT: dict[str, tuple[str, tuple[object, ...], str, object, str]] = {
     "asking who still deletes data with it": (ALL, (engine,), "waiting_for_users", _only_undeleted, "is left behind"),
     "stopping servers first": (ALL, ROOMS, "take_down", _volumes_first, "its servers run"),
     "deleting volumes": (ALL, (ensembles,), "take_down", lambda *_: None, "and some is left"),
-    "giving up": (SILENT, (bookies, databases, tablespaces), "patiently", _still_waiting, "never go"),
+    "giving up": (SILENT, (bookies, databases, tablespaces), "wait_or_give_up", _still_waiting, "never go"),
 }
 
 

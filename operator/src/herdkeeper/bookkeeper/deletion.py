@@ -6,7 +6,7 @@ from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataAbsent,
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import DeleteZnodes, Plan
-from herdkeeper.planning.deletion import DONE, patiently, take_down
+from herdkeeper.planning.deletion import DONE, take_down, wait_or_give_up
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -25,11 +25,11 @@ def _delete_metadata(fleet: BookieFleet, waited: float) -> Plan:
         case MetadataAbsent():
             return Plan((DONE,))
         case Unknown(why):
-            return patiently(waited, what, why)
+            return wait_or_give_up(waited, what, why)
         case LedgersMetadata(registered=registered) if registered:
             shown = ", ".join(sorted(registered))
-            return patiently(waited, what, f"no bookie of this cluster runs any more, and these are registered: {shown}")
+            return wait_or_give_up(waited, what, f"no bookie of this cluster runs any more, and these are registered: {shown}")
         case LedgersMetadata() if isinstance(fleet.store, MetadataStore):
             return Plan((DeleteZnodes(fleet.store.address, root),), requeue_after_seconds=requeue.NEXT_STEP)
         case _:
-            return patiently(waited, what, "ZooKeeper no longer exists")
+            return wait_or_give_up(waited, what, "ZooKeeper no longer exists")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import DeleteLogs, DeleteZnodes, Plan
-from herdkeeper.planning.deletion import DONE, patiently, take_down, waiting_for_users
+from herdkeeper.planning.deletion import DONE, take_down, wait_or_give_up, waiting_for_users
 from herdkeeper.shared.dependents import Dependents
 from herdkeeper.shared.unknown import Unknown
 
@@ -27,6 +27,6 @@ def plan_herddb_deletion(fleet: SqlFleet, waited: float) -> Plan:
             logs = DeleteLogs(log.zookeeper_address, log.ledgers_root, root, None)
             return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
-            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
+            return wait_or_give_up(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
         case _:
-            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "the BookKeeperCluster no longer exists")
+            return wait_or_give_up(waited, f"{root} in ZooKeeper and the ledgers of its log", "the BookKeeperCluster no longer exists")

@@ -8,7 +8,7 @@ from typing import Any
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.resource import Resource
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
+from herdkeeper.planning.actions import Plan, SetFinalizer, Wait, deletions
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.dependents import Dependents
@@ -53,7 +53,7 @@ def waited_seconds(resource: Resource, now: datetime.datetime) -> float:
 
 def plan_unreadable_deletion(error: str, age_seconds: float) -> Plan:
     """Returns the plan for a deleted resource with an unreadable spec. Its data stays. `age_seconds`: age of the deletion."""
-    return patiently(age_seconds, "what this resource made", f"its spec can't be read: {error}")
+    return wait_or_give_up(age_seconds, "what this resource made", f"its spec can't be read: {error}")
 
 
 def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
@@ -69,11 +69,11 @@ def take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
 
 
 def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
-    waiting = Plan.waiting(Reason.DELETING, message, requeue.SOON)
-    return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.requeue_after_seconds)
+    return Plan(deletions(items, Reason.DELETING), Wait(Reason.DELETING, message), requeue.SOON)
 
 
-def patiently(waited: float, what: str, why: str) -> Plan:
+def wait_or_give_up(waited: float, what: str, why: str) -> Plan:
+    """Returns a plan that waits to delete `what` or, after PATIENCE_SECONDS, gives it up. `why` it can't be deleted yet."""
     if waited < PATIENCE_SECONDS:
         return Plan.waiting(Reason.UNREADABLE, f"{what} can't be deleted yet: {why}")
     return given_up(what, why)

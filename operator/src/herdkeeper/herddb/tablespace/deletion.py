@@ -9,7 +9,7 @@ from herdkeeper.herddb.state.cluster import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, DeleteLogs, DropTablespace, Plan, SetFinalizer
-from herdkeeper.planning.deletion import patiently
+from herdkeeper.planning.deletion import wait_or_give_up
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -39,25 +39,25 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
 def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     what = f"the tablespace {tablespace.sql_name} and its log"
     if seen.herddb is None or seen.log is None:
-        return patiently(waited, what, "the HerdDBCluster no longer exists")
+        return wait_or_give_up(waited, what, "the HerdDBCluster no longer exists")
     match seen.record:
         case VersionedRecord(record) if record.uuid == uuid:
             node = seen.system_leader
             if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
-                return patiently(waited, what, "no SQL node answers")
+                return wait_or_give_up(waited, what, "no SQL node answers")
             return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), requeue_after_seconds=requeue.NEXT_STEP)
         case Unknown(why):
-            return patiently(waited, what, why)
+            return wait_or_give_up(waited, what, why)
         case VersionedRecord() | RecordAbsent():
             return _delete_log(seen, uuid, waited)
 
 
 def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
     if (unread := unreadable_pin(seen)) is not None:
-        return patiently(waited, "what keeps the log", unread.why)
+        return wait_or_give_up(waited, "what keeps the log", unread.why)
     if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.log is None:
         # The pins were not read, and a remaining one would keep the log forever.
-        return patiently(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
+        return wait_or_give_up(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
     if steps:
@@ -75,6 +75,6 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
                 (DeleteLogs(seen.log.zookeeper_address, seen.log.ledgers_root, root, (uuid,)),), requeue_after_seconds=requeue.NEXT_STEP
             )
         case Unknown(why):
-            return patiently(waited, "the log of the dropped tablespace", why)
+            return wait_or_give_up(waited, "the log of the dropped tablespace", why)
         case _:
-            return patiently(waited, "the log of the dropped tablespace", "the HerdDBCluster no longer exists")
+            return wait_or_give_up(waited, "the log of the dropped tablespace", "the HerdDBCluster no longer exists")

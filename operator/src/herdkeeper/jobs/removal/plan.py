@@ -70,9 +70,8 @@ def _begin(seen: CheckpointRun, spark_image: str, waited: float) -> Plan:
 def _follow(job: Json, seen: CheckpointRun) -> Plan:
     name = job["metadata"]["name"]
     if not is_owned_by(job, seen.checkpoint.metadata.uid):
-        return Plan.waiting(
-            Reason.DELETING, (f"the Job {name} belongs to an earlier Checkpoint of this name, and is about to be deleted"), requeue.SOON
-        )
+        earlier = f"the Job {name} belongs to an earlier Checkpoint of this name, and is about to be deleted"
+        return Plan.waiting(Reason.DELETING, earlier, requeue.SOON)
     said = termination_message_of(seen.objects, name)
     match job_ended(job):
         case JobEnd(failed=False):
@@ -88,9 +87,10 @@ def _ending(seen: CheckpointRun) -> Plan | None:
     """Returns what to do while its own run has not ended, or None."""
     job = seen.run.job
     if job is not None and job_ended(job) is not None:
+        if seen.checkpoint.is_over:
+            return None
         # Its manifest must be known before others that share it can be found.
-        noted = Plan.waiting(Reason.DELETING, "its Job has ended: the result is recorded first", requeue.NOTED)
-        return None if seen.checkpoint.is_over else noted
+        return Plan.waiting(Reason.DELETING, "its Job has ended: the result is recorded first", requeue.NOTED)
     waiting = Plan.waiting(Reason.DELETING, "its Job is being stopped", requeue.SOON)
     mine = (work for work in seen.work if work.owner == seen.checkpoint.metadata.name)
     if job is None:
