@@ -17,7 +17,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.herddb.log.checkpoint_base import Base, bases
 from herdkeeper.herddb.log.identity import LogIdentity, log_of
-from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder, archive_begins
+from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder, archive_begins, archived_at
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path
@@ -46,19 +46,13 @@ def decide_expiry(
     """Returns what of this log's archive may expire, or None if the spec keeps everything."""
     if archive.retention is None:
         return None
-    place, progress, found = archive.destination.place, seen.progress, bases(checkpoints, log)
-    for unread in (progress, seen.order, seen.unread, found):
+    place, within, found = archive.destination.place, archive.retention.keep_within, bases(checkpoints, log)
+    for unread in (seen.progress, seen.order, seen.unread, found):
         if isinstance(unread, Unknown):
             return KeptWhole(unread.why)
-    if (
-        isinstance(found, Unknown)
-        or progress is None
-        or isinstance(progress, Unknown)
-        or progress.destination != place
-        or progress.held is None
-    ):
+    held = archived_at(seen, place)
+    if held is None or isinstance(found, Unknown):
         return KeptWhole("nothing is archived yet")
-    held, within = progress.held, archive.retention.keep_within
     start = window_start(within, datetime.datetime.fromtimestamp(seen.now, datetime.UTC), held.last_millis)
     reached = reached_bases(held, archive_begins(held, seen, place), found)
     old = [base for base in reached if (moment := base.holds_nothing_after) is not None and moment <= start]
@@ -161,10 +155,8 @@ def _published(tablespace: Tablespace, base: Base) -> bool:
 
 def _order_expiry(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
     place, before = archive.destination.place, seen.archive.order
-    manifest = base.manifest if base.place == place else ""
-    order = ExpiryOrder(place, base.restart, manifest)
-    progress = seen.archive.progress
-    held = None if progress is None or isinstance(progress, Unknown) else progress.held
+    order = ExpiryOrder(place, base.restart, base.manifest if base.place == place else "")
+    held = archived_at(seen.archive, place)
     if held is None or base.restart <= held.first or (isinstance(before, SeenOrder) and before.order == order):
         return ()
     return _set(seen, uuid, order, f"the Checkpoint {base.name} is the newest verified one as old as the recovery window")
