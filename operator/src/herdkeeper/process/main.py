@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import structlog
@@ -51,6 +52,7 @@ from herdkeeper.process.workers import THREADS, Workers
 from herdkeeper.settings import Settings
 
 Answer = TypeVar("Answer")
+namespace_of = attrgetter("namespace")
 
 CONSTRAINTS = "security.openshift.io"
 """The API group of OpenShift's SecurityContextConstraints: they assign a namespace's users and groups to its pods."""
@@ -91,21 +93,15 @@ def run(settings: Settings) -> None:
     # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.
     most = None if len(settings.watch_namespaces) == 1 else THREADS - 1
     queues = Queues(
-        KeyQueue(locks=partial(locks_of, references.stacks_of), share=_namespace, most_of_a_share=most),
-        KeyQueue(share=_namespace, most_of_a_share=most),
+        KeyQueue(locks=partial(locks_of, references.stacks_of), share=namespace_of, most_of_a_share=most),
+        KeyQueue(share=namespace_of, most_of_a_share=most),
     )
     clients = Clients(KubernetesWriter(dynamic, cache), reader, BookieAdmin(), lease.held, NodeOrders())
     steps = steps_by_kind(settings)
+    moves = partial(reconcile_leadership, cache=cache)
     controllers = (
         Workers(settings, clients, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.changed),
-        Workers(
-            settings,
-            clients,
-            queues.leadership,
-            lambda key, mine: reconcile_leadership(key, mine, cache),
-            queues.changed,
-            controller="leadership",
-        ),
+        Workers(settings, clients, queues.leadership, moves, queues.changed, controller="leadership"),
     )
     watched = kubernetes.over(kubernetes.watched(cache))
     streams = NodeStreams(queues.hurry, partial(_queue_affected, queues, references), reader.liveness, partial(open_stream, watched))
@@ -128,10 +124,6 @@ def run(settings: Settings) -> None:
     ensembles.stop()
     health.stop()
     logger.info("stopped")
-
-
-def _namespace(key: Key) -> str:
-    return key.namespace
 
 
 def _queue_affected(queues: Queues, references: References, key: Key) -> None:
