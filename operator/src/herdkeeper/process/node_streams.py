@@ -17,7 +17,7 @@ from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.engine.key import Key
 from herdkeeper.herddb.observe.address import NodePort, port_of_pod, with_authorities
-from herdkeeper.protocol.self_report import ReportedUsers, decode_line
+from herdkeeper.protocol.self_report import SelfReport, decode_line
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json, ip_address
 from herdkeeper.shared.unknown import Unknown
@@ -92,10 +92,7 @@ class NodeStreams:
 
     def _read(self, owner: Key, uid: str, port: NodePort, end: threading.Event) -> bool:
         """Read until the stream ends. Returns whether it sent anything."""
-        answered = False
-        known: frozenset[str] = frozenset()
-        blocked: frozenset[str] = frozenset()
-        users: ReportedUsers | None = None
+        answered, before = False, SelfReport()
         try:
             with closing(self._connect(port)) as lines:
                 for line in lines:
@@ -104,14 +101,12 @@ class NodeStreams:
                     self._liveness.heard(uid, report)
                     if end.is_set():
                         break
-                    trouble = report.trouble() if report is not None else frozenset()
-                    reported = report.users if report is not None else None
-                    if trouble - known or reported != users:
+                    now = report or SelfReport()
+                    if now.trouble() - before.trouble() or now.users != before.users:
                         self._lost(owner)
-                    now_blocked = report.blocked if report is not None else frozenset()
-                    if now_blocked != blocked:
+                    if now.blocked != before.blocked:
                         self._blocked(owner)
-                    known, users, blocked = trouble, reported, now_blocked
+                    before = now
                     end.wait(PACE_SECONDS)
         except (OSError, http.client.HTTPException) as error:
             # nothing answered in time, or from that address; a node that can't be verified is not silent
