@@ -11,7 +11,7 @@ from situations import live, objects, pods
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 from test_plan_rolling import bookie
 
-from herdkeeper.bookkeeper.plan.gate import why_others_unhealthy
+from herdkeeper.bookkeeper.plan.gate import why_bookies_unhealthy
 from herdkeeper.bookkeeper.state.bookies import Marks
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
@@ -88,7 +88,7 @@ def test_a_pod_whose_ready_is_older_than_its_nodes_silence_holds_up_the_roll_of_
     seen = BookieFleet(CLUSTER, objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, machines=nodes)
     for item in seen.objects.of_kind("StatefulSet"):
         item["status"] = {"observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}
-    trouble = why_others_unhealthy(seen, (0, 1, 2, 3), 0)
+    trouble = why_bookies_unhealthy(seen, (0, 1, 2, 3), 0)
     assert (trouble is not None) is closed
     assert not closed or f"does not report since {SINCE}" in str(trouble)
 

@@ -291,7 +291,7 @@ WITHOUT: dict[str, tuple[Scope, tuple[object, ...], str, object, str]] = {
     "leaving a pod alone that keeps its volumes": (
         SCOPES["a roll, and deleted claims"],
         (plans, rolling),
-        "kept_alive",
+        "wait_for_deleted_claim",
         lambda *_: None,
         "which keeps its volumes",
     ),

@@ -21,13 +21,13 @@ class Gate:
 
     `closed_by` is why no pod of the stack may be disrupted, None if they may. `unreachable` are pods on a node that is down, each with the
     reason to leave it alone: it may still serve, and a restart would not repair it. `serving` are the pods that serve, according to the
-    servers. `moving` is why not even an idle pod may be restarted.
+    servers. `being_recreated` is why not even an idle pod may be restarted.
     """
 
     closed_by: str | None
     unreachable: Mapping[str, str] = field(default_factory=dict)
     serving: frozenset[str] = frozenset()
-    moving: str | None = None
+    being_recreated: str | None = None
 
 
 def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> Apply | Wait | None:
@@ -36,7 +36,7 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
     `pods` are the pods that it makes. If one of them is not Ready, the StatefulSet is applied at once: a wait would block the repair of a
     broken configuration. A pod with a deleted claim is left alone: Kubernetes keeps that volume only while the pod exists.
     """
-    if (wait := kept_alive(manifest, objects, pods)) is not None:
+    if (wait := wait_for_deleted_claim(manifest, objects, pods)) is not None:
         return wait
     apply = unsettled(manifest, objects)
     if apply is None or apply.new:
@@ -49,7 +49,7 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
     return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no other server of the stack is disrupted: {gate.closed_by}")
 
 
-def kept_alive(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | None:
+def wait_for_deleted_claim(manifest: Json, objects: Objects, pods: Sequence[str]) -> Wait | None:
     """Returns a wait if a claim of these pods was deleted: Kubernetes keeps such a volume only while its pod exists."""
     volumes = manifest["spec"]["template"]["spec"].get("volumes", [])
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume]
@@ -81,7 +81,7 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     outdated = outdated_pods(name, objects, pods)
     if not outdated:
         return ()
-    if (wait := kept_alive(manifest, objects, outdated)) is not None:
+    if (wait := wait_for_deleted_claim(manifest, objects, outdated)) is not None:
         return wait
     if (step := restart_idle(outdated, objects, gate)) is not None:
         return step
@@ -102,7 +102,7 @@ def restart_idle(outdated: Sequence[str], objects: Objects, gate: Gate) -> tuple
     """Returns the deletion of the first pod that does not serve, why it waits, or None if all serve."""
     idle = (pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable))
     first = next(idle, None)
-    return _restart_step(first, objects, gate.moving) if first is not None else None
+    return _restart_step(first, objects, gate.being_recreated) if first is not None else None
 
 
 def _restart_step(pod: str, objects: Objects, closed_by: str | None) -> tuple[Delete, ...] | Wait:
@@ -111,7 +111,7 @@ def _restart_step(pod: str, objects: Objects, closed_by: str | None) -> tuple[De
     return deletions((objects.get("Pod", pod),), Reason.ROLLING)
 
 
-def moving(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapping[str, str]) -> str | None:
+def being_recreated(objects: Objects, stateful_sets: Mapping[str, str], unreachable: Mapping[str, str]) -> str | None:
     """Returns which pod is being recreated, or None. `stateful_sets` maps pods to their StatefulSets.
 
     A pod whose process runs does not count: several may need each other to serve, like the members of a quorum. Nor does a pod that can't

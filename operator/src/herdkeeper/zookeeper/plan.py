@@ -11,7 +11,7 @@ from __future__ import annotations
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, ChangeMembership, Create, Delete, Plan, Wait, deletions, soonest
 from herdkeeper.planning.intent import adopted, settle, unsettled
-from herdkeeper.planning.rolling import Gate, moving, restart
+from herdkeeper.planning.rolling import Gate, being_recreated, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.objects import Json
@@ -132,9 +132,9 @@ def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wa
     voters = tuple(ensemble.pods) if ensemble.voters is None else ensemble.voters
     hanging = unreachable(objects, members, ensemble.machines)
     serving = frozenset(named.pod(number) for number, mode in ensemble.modes.items() if not isinstance(mode, Unknown))
-    on_the_way = moving(objects, dict.fromkeys(members, named.stateful_set), hanging)
+    recreated = being_recreated(objects, dict.fromkeys(members, named.stateful_set), hanging)
     others = None if refusing_clients(ensemble) else ensemble.disruption  # which may need the members first
-    gate = Gate(why_not_in_step(ensemble, voters) or others, hanging, serving, on_the_way)
+    gate = Gate(why_not_in_step(ensemble, voters) or others, hanging, serving, recreated)
     return restart(stateful_set, objects, members, gate)
 
 

@@ -18,7 +18,7 @@ from herdkeeper.bookkeeper.drain.build import DrainSource
 from herdkeeper.bookkeeper.drain.plan import actions_of, cancel_drains, rescan_after_seconds
 from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, Restart, Stop, later_steps
 from herdkeeper.bookkeeper.drain.state import Drain
-from herdkeeper.bookkeeper.plan.gate import restart_order, why_not_even_scan, why_not_restart, why_others_unhealthy
+from herdkeeper.bookkeeper.plan.gate import restart_order, why_bookies_unhealthy, why_not_restart, why_stack_unhealthy
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_lost
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
@@ -30,7 +30,7 @@ from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, Plan, Resize, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import adopted, settle, unsettled
-from herdkeeper.planning.rolling import Gate, kept_alive, moving, outdated_pods, restart
+from herdkeeper.planning.rolling import Gate, being_recreated, outdated_pods, restart, wait_for_deleted_claim
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.reason import Reason
@@ -159,7 +159,7 @@ def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
 
 
 def _stateful_set_steps(fleet: BookieFleet, running: tuple[int, ...], identities: list[BookieIdentity]) -> list[Step]:
-    """Returns the StatefulSets to apply, which touches no existing pod, and at most one pod to recreate."""
+    """Returns the applies of StatefulSets, which touch no existing pod, and the deletion of at most one pod."""
     steps: list[Step] = []
     objects, named = fleet.objects, fleet.named
     pods = {named.pod(each.number): named.stateful_set(each.number) for each in identities}
@@ -168,16 +168,18 @@ def _stateful_set_steps(fleet: BookieFleet, running: tuple[int, ...], identities
     for identity in identities:
         manifest = build_bookie(fleet.sized, identity, fleet.zookeeper_address, plaintext=fleet.plaintext)
         pod = named.pod(identity.number)
-        if (first := kept_alive(manifest, objects, [pod]) or unsettled(manifest, objects)) is not None:
+        if (first := wait_for_deleted_claim(manifest, objects, [pod]) or unsettled(manifest, objects)) is not None:
             steps.append(first)
             continue
         if not outdated_pods(pods[pod], objects, [pod]):
             continue
         restarted = "another bookie is being restarted" if _restarts(steps) else None
-        gate = Gate(restarted or why_not_restart(fleet, running, identity), hanging, serving, restarted or moving(objects, pods, hanging))
+        closed_by = restarted or why_not_restart(fleet, running, identity)
+        gate = Gate(closed_by, hanging, serving, restarted or being_recreated(objects, pods, hanging))
         step = restart(manifest, objects, [pod], gate)
-        if step and fleet.scan is None and (objects.pod_ready(pod) or pod in serving):
-            steps += [] if restarted or why_not_even_scan(fleet, running, identity) else [NeedsLedgers()]
+        serves = objects.pod_ready(pod) or pod in serving
+        if step and serves and fleet.scan is None and not (restarted or why_stack_unhealthy(fleet, running, identity)):
+            steps.append(NeedsLedgers())
         steps += [step] if isinstance(step, Wait) else step
     return steps
 
@@ -203,7 +205,7 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
         return steps
     live = objects.get("Deployment", named.autorecovery) or {}
     runs = (live.get("status", {}).get("readyReplicas") or 0) >= deployment["spec"]["replicas"]
-    closed_by = "a bookie is being restarted" if _restarts(rolled) else why_others_unhealthy(fleet, running, None)
+    closed_by = "a bookie is being restarted" if _restarts(rolled) else why_bookies_unhealthy(fleet, running, None)
     if change.new or not runs or closed_by is None:
         return (*steps, change)
     return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{named.autorecovery} is changed once no bookie is disrupted: {closed_by}"))

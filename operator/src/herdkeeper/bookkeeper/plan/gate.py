@@ -32,30 +32,30 @@ def why_not_restart(fleet: BookieFleet, running: tuple[int, ...], identity: Book
     """Returns why this bookie must not be restarted. None if the rest of the stack serves and every entry has its replicas. `running` are
     the bookies that run, or should.
     """
-    others = why_not_even_scan(fleet, running, identity)
-    return others or _ledgers(fleet) or _too_few_writable(fleet, identity) or _disruption(fleet)
+    unhealthy = why_stack_unhealthy(fleet, running, identity)
+    return unhealthy or _ledgers(fleet) or _too_few_writable(fleet, identity) or _disruption(fleet)
 
 
-def why_not_even_scan(fleet: BookieFleet, running: tuple[int, ...], identity: BookieIdentity) -> str | None:
+def why_stack_unhealthy(fleet: BookieFleet, running: tuple[int, ...], identity: BookieIdentity) -> str | None:
     """Returns why this bookie must not be restarted, whatever the ledgers' metadata says. None if that decides."""
     if isinstance(fleet.store, MetadataStore) and not fleet.store.serving:
         return "not all ZooKeeper members serve"
-    return _autorecovery(fleet, running) or why_others_unhealthy(fleet, running, identity.number)
+    return _autorecovery(fleet, running) or why_bookies_unhealthy(fleet, running, identity.number)
 
 
-def why_others_unhealthy(fleet: BookieFleet, running: tuple[int, ...], but: int | None) -> str | None:
-    """Returns which of the bookies that run, or should, does not serve; number `but` doesn't count.
+def why_bookies_unhealthy(fleet: BookieFleet, running: tuple[int, ...], restarting: int | None) -> str | None:
+    """Returns which of the bookies that run, or should, does not serve, apart from the one that is to be restarted (None: none is).
 
     A registered bookie that is not Ready serves, but something is wrong with it: it blocks restarts of Ready bookies. It does not block
     others that are not Ready: a probe that fails everywhere must be repairable. Its session outlives its process for some seconds.
     """
     named, objects, machines = fleet.named, fleet.objects, fleet.machines
-    unwell = but is not None and not objects.pod_ready(named.pod(but))
+    unwell = restarting is not None and not objects.pod_ready(named.pod(restarting))
     for number in running:
         pod = objects.get("Pod", named.pod(number))
         stops = pod is None or why_stopping(pod) or _has_ended(pod) or unreachable(objects, [named.pod(number)], machines)
         fine = not stops and fleet.is_registered(number) and (unwell or objects.pod_ready(named.pod(number)))
-        if number != but and not fine:
+        if number != restarting and not fine:
             return f"{named.pod(number)} does not serve ({trouble_of(pod, machines)})"
     return None
 

@@ -23,7 +23,7 @@ from herdkeeper.herddb.tablespace.default import plan_default_tablespace
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdRoot, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
-from herdkeeper.planning.rolling import Gate, moving, roll
+from herdkeeper.planning.rolling import Gate, being_recreated, roll
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource
 from herdkeeper.shared.lost_node import unreachable
@@ -126,7 +126,8 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
     named = fleet.named
     pods = [named.pod(number) for number in range(shrink.nodes)]
     hanging = unreachable(fleet.objects, pods, fleet.machines)
-    gate = Gate(_why_not_disrupt(fleet), hanging, leading(fleet), moving(fleet.objects, dict.fromkeys(pods, named.stateful_set), hanging))
+    recreated = being_recreated(fleet.objects, dict.fromkeys(pods, named.stateful_set), hanging)
+    gate = Gate(_why_not_disrupt(fleet), hanging, leading(fleet), recreated)
     restart = next_restart(named.stateful_set, fleet, pods, gate)
     match restart:
         case tuple():
