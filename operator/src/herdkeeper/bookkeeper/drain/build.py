@@ -13,7 +13,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, copied_per_secon
 from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.identities import java_identity, python_identity
+from herdkeeper.planning.identities import python_identity
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
@@ -35,10 +35,6 @@ class DrainSource:
     zookeeper_address: str
     image: str
     bookies_address: str | None = None
-
-    def identity_secret(self, cluster: BookKeeperCluster) -> str | None:
-        """Returns the Secret with the certificate that the Jobs present, or None. They do the work of bookies."""
-        return identity_secret(cluster, self.zookeeper_address)
 
 
 def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, shares: tuple[Share, ...]) -> Json:
@@ -78,7 +74,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
     name = named.drain_round(bookie.number, round_number)
     rate = copied_per_second(cluster)
     record = {"name": "record", "mountPath": RECORD, "readOnly": True}
-    java, python = java_identity(source.identity_secret(cluster)), python_identity(source.identity_secret(cluster))
+    java, python = identity_of(cluster, source.zookeeper_address), python_identity(identity_secret(cluster, source.zookeeper_address))
     move = {
         "name": "move",
         "image": image_of(cluster),
