@@ -193,23 +193,23 @@ class KubernetesWriter:
             "lastTimestamp": now,
             "count": 1,
         }
-        events = self._client.resources.get(api_version="v1", kind="Event")
         try:
-            try:
-                self._client.request("post", events.path(namespace=metadata.namespace), body=body, _request_timeout=ANSWER_SECONDS)
-            except ApiException as error:
-                if error.status != 409:
-                    raise
-                self._increase_count(body)
+            self._post_or_count(body)
         except ApiException as error:
             logger.warning("event refused", reason=reason, message=message, error=_message_of(error, "post Event"))
 
-    def _increase_count(self, body: Json) -> None:
-        """Increase the count of an existing event. A concurrent count may win: it is only news."""
-        found = self._get("v1", "Event", _key(body))
-        again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": body["lastTimestamp"]}
-        path = self._path("v1", "Event", _key(body))
-        self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
+    def _post_or_count(self, event: Json) -> None:
+        """Post an event, or increase the count of the existing one. A concurrent count may win: it is only news."""
+        key, events = _key(event), self._client.resources.get(api_version="v1", kind="Event")
+        try:
+            self._client.request("post", events.path(namespace=key.namespace), body=event, _request_timeout=ANSWER_SECONDS)
+        except ApiException as error:
+            if error.status != 409:
+                raise
+            found = self._get("v1", "Event", key)
+            again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": event["lastTimestamp"]}
+            path = self._path("v1", "Event", key)
+            self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
 
     def _require_no_stranger(self, manifest: Json) -> None:
         key = _key(manifest)
