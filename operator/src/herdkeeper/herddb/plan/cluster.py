@@ -82,15 +82,14 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
             actions.append(CreateHerdRoot(log.zookeeper_address, named.herd_root, access))
     elif not fleet.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
-    secret, secret_actions = _secret(fleet, fleet.sql_users.users)
-    actions += secret_actions
+    secret_steps = _secret_steps(fleet, fleet.sql_users.users)
+    actions += secret_steps
     # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
-    hints = () if secret_actions else refresh_users(fleet)
-    *others, stateful_set = build_herddb(fleet.cluster, log, secret, shrink.nodes)
+    hints = () if secret_steps else refresh_users(fleet)
+    *others, stateful_set = build_herddb(fleet.cluster, log, fleet.secret, shrink.nodes)
     actions += settle(others, fleet.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    gate = Gate(_why_not_disrupt(fleet))
-    step = roll(stateful_set, fleet.objects, pods, gate)
+    step = roll(stateful_set, fleet.objects, pods, Gate(_why_not_disrupt(fleet)))
     if isinstance(step, Wait):
         return Plan((*actions, *hints), step, requeue.PENDING)
     if step is not None:
@@ -134,7 +133,7 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
             return Plan(restart, requeue_after_seconds=requeue.SOON)
         case DemoteFirst(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
-            return Plan((), wait, 1.0, decided_fields=_relieved({node: "it is restarted with its new template"}))
+            return Plan((), wait, requeue.NEXT_STEP, decided_fields=_relieved({node: "it is restarted with its new template"}))
         case Wait():
             # it may wait for a leaving node, which leaves only once HerdDB's own tablespace has moved off it
             return Plan(plan_default_tablespace(fleet, log, shrink.leaving), restart, requeue.SOON)
@@ -146,7 +145,7 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
                 *forget_gone_nodes(fleet, log.zookeeper_address),
                 *_ownerless_pins(fleet, log),
             )
-            return Plan(changes, leaders.wait or _template_unseen(fleet), 1.0 if changes else _soon(fleet, pods))
+            return Plan(changes, leaders.wait or _template_unseen(fleet), requeue.NEXT_STEP if changes else _soon(fleet, pods))
         case _:
             assert_never(restart)
 
@@ -174,8 +173,8 @@ def _why_not_disrupt(fleet: SqlFleet) -> str | None:
     return fleet.disruption if is_ready_resource(fleet.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
-def _secret(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[str, tuple[Action, ...]]:
-    """Returns the name of the Secret that the pods mount, and the actions for it.
+def _secret_steps(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[Action, ...]:
+    """Returns the actions for the Secret that the pods mount.
 
     A generated password is created once, then only read. The users file derived from it follows changes of it or of another user's Secret.
     A missing token, in an old Secret, is added; an existing one stays.
@@ -183,10 +182,10 @@ def _secret(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[str, tuple[Actio
     name, token = fleet.secret, fleet.token or fleet.fresh_token
     intended = build_herddb_secret(fleet.cluster, name, users, token)
     if fleet.cluster.spec.credentials_secret_ref is not None:
-        return name, settle((intended,), fleet.objects)
+        return settle((intended,), fleet.objects)
     if fleet.credentials is None:
-        return name, (Create(intended),)
+        return (Create(intended),)
     live, data = fleet.objects.get("Secret", name), fleet.objects.data("Secret", name)
     derived = {key: intended["data"][key] for key in (names.USERS_KEY, names.TOKEN_KEY)}
     lacking = {key: value for key, value in derived.items() if data.get(key) != value}
-    return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
+    return (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
