@@ -147,7 +147,7 @@ def decide(seen: Situation) -> Decision:
         return _fail_over(seen, gone)
     if leader.leaving is not None:
         return _demote_now(seen, leader.leaving)
-    failing = _why_not_writing(seen, leader)
+    failing = _why_log_fails(seen, leader)
     if failing is not None:
         return _fail_over(seen, failing, storage=True)
     if leader.relieved is not None:
@@ -274,7 +274,7 @@ def _seconds_behind(heartbeat: float, others: Sequence[Node]) -> float:
     return max((node.heartbeat for node in others if node.heartbeat is not None), default=heartbeat) - heartbeat
 
 
-def _why_not_writing(seen: Situation, leader: Node) -> str | None:
+def _why_log_fails(seen: Situation, leader: Node) -> str | None:
     """Returns why a live leader can't write its log, by its own report."""
     copy = leader.copy
     if isinstance(copy, NodeTablespace) and copy.uuid == seen.record.uuid and copy.role == "failed":
@@ -351,7 +351,7 @@ def _demote_now(seen: Situation, why: str) -> Decision:
 
 def _serves(seen: Situation) -> bool:
     leader = seen.nodes[seen.record.leader]
-    return why_not_leading(leader, seen.record) is None and _why_not_writing(seen, leader) is None
+    return why_not_leading(leader, seen.record) is None and _why_log_fails(seen, leader) is None
 
 
 def _demote_once_caught_up(seen: Situation, why: str) -> Decision:
