@@ -77,7 +77,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a command. `given` has the arguments' values by field; `rescan_after_seconds` sleeps."""
+    """One call of a command. `given` has the arguments' values by field; `pause` sleeps for so many seconds."""
 
     given: argparse.Namespace
     cluster: Cluster
