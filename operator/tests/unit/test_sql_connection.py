@@ -193,7 +193,11 @@ def test_who_hangs_up_at_once_is_a_lost_connection_also_where_the_system_refuses
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         monkeypatch.setattr(socket.socket, "setsockopt", refused)
-        thread = threading.Thread(target=lambda: listener.accept()[0].close(), daemon=True)
+
+        def hang_up() -> None:
+            listener.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up, daemon=True)
         thread.start()
         with pytest.raises(ConnectionLost):
             Connection.connect(Address("127.0.0.1", listener.getsockname()[1]), CREDENTIALS, timeout_seconds=60)

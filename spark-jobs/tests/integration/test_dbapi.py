@@ -215,7 +215,7 @@ def test_a_read_for_update_locks_the_rows_that_nobody_has_fetched_too(database: 
         writer.cursor().executemany("INSERT INTO reserved VALUES(?, 0)", [[key] for key in range(100)])
         fetched = {key for (key,) in reader.cursor().execute("SELECT k FROM reserved FOR UPDATE").fetchmany(32)}
         with pytest.raises(dbapi.OperationalError):
-            writer.cursor().execute("UPDATE reserved SET v=1 WHERE k=?", [min(set(range(100)) - fetched)])
+            writer.cursor().execute("UPDATE reserved SET v=1 WHERE k=?", [max(set(range(100)) - fetched)])
 
 
 @pytest.mark.parametrize(("rows", "first"), [("VALUES ROW(1), ROW(100)", 1), ("VALUES 2, 100", 2), ("TABLE others", None)])

@@ -73,8 +73,8 @@ _NO_TRANSACTION = re.compile(
 table, as with LIMIT 0: then it looks in the node's own tablespace.
 """
 _NO_LEADERS = {"herddb.model.NotLeaderException", "herddb.log.LogNotAvailableException"}
-"""The second one where no write can be durable: a BEGIN, or a statement of a transaction, by a leader whose log is closed or has failed. The
-next leader rolls its transactions back.
+"""The second one where no write can be durable: a BEGIN, or a statement of a transaction, by a leader whose log is closed or has failed.
+The next leader rolls its transactions back.
 """
 _DUPLICATES = {"herddb.model.DuplicatePrimaryKeyException", "herddb.model.UniqueIndexContraintViolationException"}
 

@@ -36,8 +36,9 @@ a server would read the length of twice as much as a negative number."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_FIRST, _LAST = ((moment.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND for moment in (datetime.min, datetime.max))
-_MILLIS = range(_FIRST, _LAST + 1)
+_MILLIS = range(
+    (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND, (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND + 1
+)
 """Those that `timestamp_from_millis` takes."""
 
 

@@ -98,8 +98,8 @@ class HerdDBDialect(default.DefaultDialect):
     def do_commit(self, dbapi_connection: Any) -> None:
         """SQLAlchemy calls no rollback after a COMMIT that failed. The next user of the connection must not meet that failure.
 
-        Who looks for the rows of a COMMIT without an answer may use any connection of the pool. So it has ended by then, if a leader says so
-        in time.
+        Who looks for the rows of a COMMIT without an answer may use any connection of the pool. So it has ended by then, if a leader says
+        so in time.
         """
         try:
             dbapi_connection.commit()
