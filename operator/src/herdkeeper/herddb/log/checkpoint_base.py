@@ -83,8 +83,8 @@ def without_files(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str |
     """Returns the names of the Checkpoints whose volume claim is gone, and their files with it. `volumes` tells since when a claim exists,
     None if it is gone.
     """
-    claims = ((each.metadata.name, each.spec.destination.claim_name) for each in checkpoints)
-    return frozenset(name for name, claim in claims if claim in volumes and volumes[claim] is None)
+    gone = {claim for claim, since in volumes.items() if since is None}
+    return frozenset(each.metadata.name for each in checkpoints if each.spec.destination.claim_name in gone)
 
 
 def doubts(
