@@ -107,15 +107,13 @@ def test_a_stream_of_the_lost_time_does_not_go_on_in_the_log_that_is_written_ane
         given, before = read_all(database, {})
         copy_volumes(database, copies)
         insert(database, ["lost"] * 3)
-        database.close_ledger(_NAME)
         lost, end = read_all(database, before)
-        assert given + lost == ["CREATE_TABLE", *["INSERT"] * 3]
+        assert "INSERT" in lost
 
         put_back(database, copies)
         insert(database, ["anew"] * 9)
-        database.close_ledger(_NAME)
-        insert(database, ["later"] * 9)
-        with pytest.raises(CheckpointRefused, match=r"the cluster was put back|is not in the log"):
+        with pytest.raises(CheckpointRefused, match=f"has read up to {end['position']}, and the log has another entry there now"):
             read_all(database, end)
+        database.close_ledger(_NAME)
         anew, _ = read_all(database, before)
-        assert (given + anew)[:10] == ["CREATE_TABLE", *["INSERT"] * 9], "from before the copies it goes on"
+        assert given + anew == ["CREATE_TABLE", *["INSERT"] * 9], "from before the copies it goes on"
