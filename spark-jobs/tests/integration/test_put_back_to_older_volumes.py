@@ -18,6 +18,7 @@ from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.datasource import BookKeeperDataSource
 from herdkeeper_jobs.datasource.schema import CHANGES
+from herdkeeper_jobs.datasource.stream import ChangeStreamReader
 from herdkeeper_jobs.errors import CheckpointRefused
 
 _NAME = "back"
@@ -90,6 +91,7 @@ def test_a_checkpoint_of_the_lost_time_is_no_base_and_the_one_before_it_is(spark
 def read_all(database: Database, offset: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """The operations behind an offset, and the offset behind them, as a query reads that starts there."""
     stream = BookKeeperDataSource(options(database, _NAME)).simpleStreamReader(CHANGES)
+    assert isinstance(stream, ChangeStreamReader)
     operations: list[str] = []
     while True:
         changes, end = stream.read(offset)
