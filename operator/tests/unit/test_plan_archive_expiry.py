@@ -163,7 +163,9 @@ def test_nothing_goes_for_a_checkpoint_whose_key_is_gone() -> None:
     (step,) = expiry_steps(TOLD, locked, UUID)
     assert (step.order, step.version, step.why) == (None, 3, why)
     assert archive_fields(EXPIRES, locked, UUID)["archive"]["expiry"] == f"nothing expires: {why}"
-    assert decide_expiry(archive(), seen(doubted={"d20": why}), (base(20), base(8)), LOG) == decide_expiry(archive(), seen(), (base(8),), LOG)
+    assert decide_expiry(archive(), seen(doubted={"d20": why}), (base(20), base(8)), LOG) == decide_expiry(
+        archive(), seen(), (base(8),), LOG
+    )
 
 
 def test_an_archive_without_a_retention_keeps_everything() -> None:

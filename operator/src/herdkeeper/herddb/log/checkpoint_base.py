@@ -87,9 +87,7 @@ def without_files(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str |
     return frozenset(each.metadata.name for each in checkpoints if each.spec.destination.claim_name in gone)
 
 
-def doubts(
-    checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None], keys: Mapping[str, Mapping[str, str]]
-) -> dict[str, str]:
+def doubts(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None], keys: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Returns by name why the files of a Checkpoint may be of no use: its claim was made anew since, e.g. empty, or its Secret lacks its
     key. `keys` are the fingerprints of the keys in each Secret, by name.
     """
