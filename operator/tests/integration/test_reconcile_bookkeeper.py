@@ -420,7 +420,7 @@ def test_a_deleted_cookie_is_put_back_once_the_volumes_prove_to_be_the_clusters(
 def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(stage: Stage) -> None:
     serving(stage)
     old = stage.bookie_id(named(stage), 1)
-    put_ledger(stage, 1, old)
+    put_ledger(stage, 1, old, stage.bookie_id(named(stage), 0))
     before = claims(stage)
     lost = lose_claims(stage, 1, "journal", "ledgers")
     stage.delete("StatefulSet", "bk-bookie-1")
@@ -428,6 +428,10 @@ def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(
     assert claims(stage) == before - lost | REPLACEMENT
     assert stage.live("StatefulSet", "bk-bookie-1") is None
     assert stage.condition(KIND, "bk") == ("False", "Recovering")
+    put_ledger(stage, 2, old)
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
+    assert stage.found(KIND, "bk")["status"]["message"].startswith("1 ledger has entries only on lost bookies (2)")
 
 
 def bound_claims(stage: Stage, *, expandable: bool) -> list[str]:

@@ -209,7 +209,8 @@ def test_a_founding_that_waits_for_a_member_which_is_not_wanted_any_more_says_so
     """Five members were asked for, two of which have no node, and then three."""
     five = member_claims(*["false"] * 5)
     modes, begun = {0: "leader", 1: "follower", 2: "follower"}, first_membership(CLUSTER, range(5))
-    health = summarize_zookeeper(Ensemble(CLUSTER, objects(five, pods(MEMBERS)), modes, membership=begun)).health
+    made = {("StatefulSet", "zk-zookeeper"): {"spec": {"replicas": 5}}}
+    health = summarize_zookeeper(Ensemble(CLUSTER, objects(five, made, pods(MEMBERS)), modes, membership=begun)).health
     assert (health.status, health.reason) == ("False", Reason.STARTING)
     assert "zk-zookeeper-3: no pod" in health.message
     assert "are being marked" not in health.message
