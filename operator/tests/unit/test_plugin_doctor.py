@@ -235,7 +235,7 @@ def test_what_an_audit_found_is_told_until_a_later_one_looked_at_all_of_it(found
 def test_nothing_is_told_of_the_copies_of_a_deleted_cluster() -> None:
     found = audited("earlier", 1, findingsBySeverity={"critical": 1}, findings=[LOST])
     answer, _ = called(PlayedCluster([found], elsewhere=[OPERATOR]), "doctor")
-    assert (answer.exit_code, answer.text) == (FINE, "Nothing is wrong with the 1 resources in the namespace demo.")
+    assert (answer.exit_code, answer.text) == (FINE, "Nothing is wrong with the 1 resource in the namespace demo.")
 
 
 def bundle(tmp_path: Path, *documents: Json) -> tuple[LoggedCluster, dict[str, str]]:
