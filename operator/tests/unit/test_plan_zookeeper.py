@@ -192,6 +192,18 @@ def test_an_ensemble_whose_founding_an_earlier_resource_began_keeps_its_size(dec
     assert applied["spec"]["replicas"] == 3
 
 
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_founding_that_an_earlier_resource_began_keeps_its_size_also_if_a_claim_of_it_is_gone(gone):
+    """Somebody deletes the claims one by one and makes the resource again, before all are gone."""
+    kept = claims("false", "false", "false")
+    for found in kept.values():
+        found["metadata"]["annotations"][names.ENSEMBLE_ANNOTATION] = "uid-of-the-earlier-resource"
+    del kept["PersistentVolumeClaim", CLUSTER.names.claim(gone)]
+    made = plan(nothing_seen(kept))
+    (applied,) = [action.manifest for action in made.actions if isinstance(action, Apply) and action.manifest["kind"] == "StatefulSet"]
+    assert applied["spec"]["replicas"] == 3
+
+
 def test_a_claim_of_a_member_that_was_never_to_be_does_not_keep_an_ensemble_from_being_founded():
     """Somebody scaled the StatefulSet up for a while, or an earlier resource of the name had more members."""
     seen = saw(settled(None), claims(*["false"] * 5), members(0, 1, 2))

@@ -285,8 +285,11 @@ class Ensemble:
             return self.declared  # of an earlier resource of this name, some members may have begun
         if voted and (own := self.listed.intersection(NUMBERS)):
             return range(max(own) + 1)
+        if voted:
+            return range(max(self._replicas or 0, max(voted) + 1))
+        begun = (number for number, claim in self.claims.items() if names.ENSEMBLE_ANNOTATION in claim.annotations)  # some may be gone
         made = next(number for number in range(len(self.claims) + 1) if number not in self.claims)
-        return range(max(self._replicas or 0, max(voted) + 1 if voted else made))
+        return range(max(self._replicas or 0, made, max(begun, default=-1) + 1))
 
     @property
     def address(self) -> str:
