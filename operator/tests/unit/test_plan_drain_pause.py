@@ -147,18 +147,22 @@ def test_a_drain_asks_whether_the_racks_that_remain_satisfy_the_placement_rule(s
 
 
 @pytest.mark.parametrize(
-    ("situation", "zones", "wait"),
+    ("situation", "zones", "minimum", "wait"),
     [
-        ("two zones are left", {0: "a", 1: "b", 2: "a", 3: "b"}, False),
-        ("a node that was made anew has no zone yet", {0: "a", 1: None, 2: "a", 3: "b"}, True),
-        ("no node has a zone: each is a rack", {}, False),
+        ("two zones are left", {0: "a", 1: "b", 2: "a", 3: "b"}, 2, False),
+        ("a node that was made anew has no zone yet", {0: "a", 1: None, 2: "a", 3: "b"}, 2, True),
+        ("no node has a zone: each is a rack", {}, 2, False),
+        ("the node of the bookie that leaves has no zone yet, and may be in another one", {0: "a", 1: "a", 2: "a"}, 2, True),
+        ("one that stays has none: either two zones are left, or there was one only", {0: "a", 1: None, 2: "a", 3: "a"}, 2, False),
+        ("one zone is enough, and no node of those that stay has one", {3: "a"}, 1, False),
     ],
 )
-def test_a_drain_takes_no_node_without_a_label_for_another_zone(situation, zones, wait):
+def test_a_drain_takes_no_node_without_a_label_for_another_zone(situation, zones, minimum, wait):
     observed, machines = seen(), {}
+    cluster = with_spec(SMALLER, placement=SMALLER.spec.placement.model_copy(update={"min_racks_per_write_quorum": minimum}))
     there = dict(observed.objects.items)
     for number, pod in enumerate(PODS):
         there["Pod", pod] = {**there["Pod", pod], "spec": {"nodeName": f"worker-{number}"}}
         machines[f"worker-{number}"] = Node(f"worker-{number}", {ZONE_LABEL: zones[number]} if zones.get(number) else {})
-    (drain,) = replace(observed, objects=objects(there), machines=machines).drains
+    (drain,) = replace(observed, cluster=cluster, objects=objects(there), machines=machines).drains
     assert (isinstance(drain.step, Wait) and drain.step.reason is Reason.TOO_FEW_RACKS) is wait, situation

@@ -76,7 +76,7 @@ def why_too_few_racks(rule: PlacementRule, staying: frozenset[str]) -> str | Non
     in too few racks, a drain makes that no worse.
     """
     left, wanted = {rule.racks[bookie_id] for bookie_id in staying if bookie_id in rule.racks}, min(rule.minimum, rule.possible)
-    if len(left) >= wanted:
+    if len(left) >= wanted or rule.minimum == 1:
         return None
     return (
         f"the bookies that stay are in {counted(len(left), 'rack')} ({', '.join(sorted(left)) or 'none is known'}), and each entry needs "

@@ -226,8 +226,9 @@ class BookieFleet:
 
     @property
     def _sure_racks(self) -> Mapping[str, Rack]:
-        """The racks without those that may be one."""
-        unsure = unlabelled(self.cluster, self.objects, self.machines)
+        """The racks without those of bookies that stay and may be in another's. A leaving one may be the only one of its rack."""
+        leaving = frozenset(map(self.named.host, self.numbers.leaving))
+        unsure = unlabelled(self.cluster, self.objects, self.machines) - leaving
         return {host: rack for host, rack in self.racks.items() if host not in unsure}
 
     @property
