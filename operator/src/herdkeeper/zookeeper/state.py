@@ -357,7 +357,7 @@ class Ensemble:
         StatefulSet. None if that does not say so, or is of an earlier resource of this name.
         """
         made = self.objects.get("ConfigMap", self.named.config_map)
-        if made is None or not is_owned_by(made, self.cluster.metadata.uid) or self._config.get(names.FOUNDING_KEY) != "true":
+        if made is None or self._config.get(names.FOUNDING_KEY) != "true" or not is_owned_by(made, self.cluster.metadata.uid):
             return None
         try:
             return len(decode_membership(f"{self._config.get(file_name(0), '')}version=0\n".encode()).servers)
