@@ -188,7 +188,7 @@ def test_it_waits_and_says_why(bookie, rest, reason, says):
                 *(
                     "make bk-1 read-only",
                     "copy 1 closed ledger of bk-1 (about 1000 bytes)",
-                    "copy 1 open ledger of it, and read the copies back, once the writers have moved on: 42 (tablespace flights)",
+                    "copy 1 open ledger of it, and read all back, once the writers have moved on: 42 (tablespace flights)",
                 ),
                 *("stop bk-1", "remove the identity bk-1", "delete the volume claims bk-bookie-1-journal, bk-bookie-1-ledgers"),
             ),

@@ -37,8 +37,7 @@ A change that takes a bookie away, seen first and then done, on the quickstart w
 $ kubectl herdkeeper plan -f three-bookies.yaml
 BookKeeperCluster/bk
   1. make bk-bookie-3-9faf9f2918 read-only
-  2. copy 2 open ledgers of it, and read the copies back, once the writers have moved on: 4 (tablespace flights), 5 (tablespace
-  flights_before)
+  2. copy 2 open ledgers of it, and read all back, once the writers have moved on: 4 (tablespace flights), 5 (tablespace flights_before)
   3. stop bk-bookie-3-9faf9f2918
   4. remove the identity bk-bookie-3-9faf9f2918 from BookKeeper's metadata
   5. delete the volume claims bk-bookie-3-journal, bk-bookie-3-ledgers

@@ -207,7 +207,7 @@ def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
     size = sum(share.payload_bytes for share in closed)
     closed_ones, open_ones = counted(len(closed), "closed ledger"), counted(len(still_open), "open ledger")
     move = f"copy {closed_ones} of {bookie.bookie_id} (about {size} bytes) to other bookies, and read the copies back"
-    turn = f"copy {open_ones} of it, and read the copies back, once the writers have moved on: {open_ledgers(still_open)}"
+    turn = f"copy {open_ones} of it, and read all back, once the writers have moved on: {open_ledgers(still_open)}"
     steps = (
         (f"make {bookie.bookie_id} read-only", bookie.mode is Mode.WRITABLE),
         (move, bool(closed)),
