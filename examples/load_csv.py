@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TextIO
 
 from connect_dbapi import connect
 
@@ -59,6 +59,15 @@ def readers(connection: dbapi.Connection, table: str, columns: Sequence[str]) ->
     return [READERS[types[column]] for column in columns]
 
 
+def records(text: TextIO) -> Iterator[list[str]]:
+    """The fields of each line. Refuses quotes as some programs write them, and a file that breaks off in a text: they would join rows."""
+    read = csv.reader(text, strict=True)
+    try:
+        yield from read
+    except csv.Error as error:
+        raise SystemExit(f"line {read.line_num} is not CSV: {error}") from error
+
+
 def rows(lines: Iterable[list[str]], how: Sequence[Callable[[str], Any]]) -> Iterator[list[Any]]:
     """The values of each line."""
     for number, line in enumerate(lines, 2):
@@ -84,7 +93,7 @@ def load(connection: dbapi.Connection, statement: str, chunk: list[list[Any]]) -
 def main(table: str) -> None:
     """Prints how many rows were read, and how many the table has."""
     csv.field_size_limit(LONGEST_FIELD)
-    lines = csv.reader(io.TextIOWrapper(sys.stdin.buffer, "utf-8", newline=""))
+    lines = records(io.TextIOWrapper(sys.stdin.buffer, "utf-8", newline=""))
     columns = [name.lower() for name in next(lines, [])]
     with connect() as connection:
         values = rows(lines, readers(connection, table, columns))

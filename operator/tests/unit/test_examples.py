@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,16 @@ def test_the_loader_is_given_each_program_that_its_command_needs() -> None:
     (program,) = re.findall(r"python3 /program/(\S+)", text)
     imported = {f"{name}.py" for name in re.findall(r"^from (\w+) import", (EXAMPLES / program).read_text(), re.MULTILINE)}
     assert {program} | {name for name in imported if (EXAMPLES / name).is_file()} == given
+
+
+@pytest.mark.parametrize("text", ['2,"a \\" b"\n3,"c"\n', '2,"Graz'], ids=["another program's quotes", "a file that breaks off"])
+def test_the_loader_refuses_quotes_that_would_join_rows_or_cut_a_text(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    loader = importlib.import_module("load_csv")
+    lines = loader.records(io.StringIO(f'1,"Vienna, ""the first"""\n{text}', newline=""))
+    assert next(lines) == ["1", 'Vienna, "the first"']
+    with pytest.raises(SystemExit, match="line 2 is not CSV: "):
+        list(lines)
 
 
 def test_a_reader_of_changes_asks_a_name_in_the_members_certificates_and_shows_one_of_readers() -> None:
