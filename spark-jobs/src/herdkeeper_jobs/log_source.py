@@ -77,14 +77,16 @@ class LogSource:
         It may trail behind the last acknowledged one: a LAC becomes known with the next entry (HerdDB's idle NOOP at the latest). Raises
         CheckpointRetryable if the log is empty or no bookie of its open ledger answers.
         """
-        ledgers = [ledger for ledger in self._ledgers().active if up_to is None or ledger <= up_to.ledger_id]
+        active = self._ledgers().active
+        ledgers = [ledger for ledger in active if up_to is None or ledger <= up_to.ledger_id]
         for metadata in reversed(self._metadata(ledgers)):
             last = self._confirmed(metadata).entry_id
             if up_to is not None and metadata.ledger_id == up_to.ledger_id:
                 last = min(last, up_to.entry_id)
             if last >= 0:
                 return Lsn(metadata.ledger_id, last)
-        raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
+        none = "has no confirmed entry yet" if up_to is None else f"has no confirmed entry up to LSN {up_to}, but {_listed(active)}"
+        raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} {none}")
 
     def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
         """Returns the ledgers up to an LSN, from `begin` on (None: the log's beginning), each with the last entry to read.

@@ -457,6 +457,14 @@ def test_a_query_that_ends_by_itself_ends_with_an_lsn_that_an_option_says(log: P
     assert (found, offsets[-1]["position"]) == (keys, end)
 
 
+def test_a_query_that_would_end_with_an_lsn_before_all_that_is_left_of_the_log_says_so(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    log.write(9, FOLLOWED, closed=False)
+    log.drop(3)
+    with pytest.raises(CheckpointRetryable, match="'demo' has no confirmed entry up to LSN 3,1, but ledger 9"):
+        ending(log, upToLsn="3,1")
+
+
 def test_a_stream_that_comes_too_late_says_so(log: PlayedLog) -> None:
     log.write(3, [NOOP, insert("t", b"a", b"1"), NOOP], closed=False)
     stream = reader(log)
