@@ -15,6 +15,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -26,6 +27,7 @@ import org.apache.bookkeeper.conf.ServerConfiguration;
 import org.apache.bookkeeper.meta.LedgerUnderreplicationManager;
 import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.replication.ReplicationException;
+import org.apache.zookeeper.KeeperException.NodeExistsException;
 
 /**
  * Moves the recorded ledgers of a draining bookie to other bookies, by BookKeeper's own recovery, while the bookie serves.
@@ -42,6 +44,10 @@ public final class MoveLedgers {
 
     /** Threads, each with one ledger. Within a ledger BookKeeper copies all segments at once. */
     private static final int AT_ONCE = 16;
+
+    /** How long a ledger may be copied by somebody else. */
+    private static final long LOCK_SECONDS = 1800;
+    private static final long POLL_MILLIS = 1000;
 
     private final BookKeeper bookKeeper;
     private final BookKeeperAdmin admin;
@@ -153,15 +159,24 @@ public final class MoveLedgers {
         };
     }
 
-    private void lock(long ledger) throws IOException, ReplicationException {
-        try {
-            locks.acquireUnderreplicatedLedger(ledger);
-        } catch (ReplicationException refused) {
-            if (locks.isLedgerBeingReplicated(ledger)) {
-                throw new IOException("autorecovery or a repair copies its entries now", refused);
+    /** Waits for whoever copies the ledger's entries now. */
+    private void lock(long ledger) throws ReplicationException, InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LOCK_SECONDS);
+        while (true) {
+            try {
+                locks.acquireUnderreplicatedLedger(ledger);
+                return;
+            } catch (ReplicationException refused) {
+                if (System.nanoTime() - deadline > 0 || !isTaken(refused)) {
+                    throw refused;
+                }
+                Thread.sleep(POLL_MILLIS);
             }
-            throw refused;
         }
+    }
+
+    private static boolean isTaken(Throwable refused) {
+        return refused instanceof NodeExistsException || refused.getCause() != null && isTaken(refused.getCause());
     }
 
     /** A ledger may be deleted at any time by its owner. */
