@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.codecs.herddb.record import Stored, encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
-from herdkeeper_jobs.checkpoint import data_files, run
+from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import (
@@ -31,6 +31,8 @@ from herdkeeper_jobs.checkpoint.data_files import (
     verify_files,
     write_tables,
 )
+from herdkeeper_jobs.checkpoint.folded_log import Folded
+from herdkeeper_jobs.checkpoint.restorability import what_a_restore_changes, why_unrestorable
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile
@@ -231,8 +233,8 @@ def test_a_checkpoint_names_what_a_restore_loads_not_at_all_or_not_as_it_is() ->
     }
     for table, (prevents, changes) in named.items():
         parts = written if table.name == "t" else WrittenTable(RowDigest(1), ())
-        folded = cast(run._Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,)), written=[parts]))
-        for words, found in ((prevents, run._why_unrestorable(folded)), (changes, run._what_a_restore_changes(folded))):
+        folded = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,)), written=[parts]))
+        for words, found in ((prevents, why_unrestorable(folded)), (changes, what_a_restore_changes(folded))):
             assert re.search(words, "; ".join(found)) if words else not found
-    empty = cast(run._Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,)), written=[WrittenTable(RowDigest(), ())]))
-    assert run._why_unrestorable(empty) == []
+    empty = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,)), written=[WrittenTable(RowDigest(), ())]))
+    assert why_unrestorable(empty) == []

@@ -36,7 +36,7 @@ from herdkeeper_jobs.archive.expiry import delete_segments, due
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint import cli, data_files, file_check, history_files, run, target
+from herdkeeper_jobs.checkpoint import cli, data_files, file_check, folded_log, history_files, run, target, verification
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.checkpoint.origin import Origin
@@ -158,7 +158,7 @@ def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-FOLDS: dict[str, tuple[run._Folded, TasksHere]] = {}
+FOLDS: dict[str, tuple[folded_log.Folded, TasksHere]] = {}
 """Spark's result for the log up to an LSN, and its folded rows: shared by all tests."""
 
 
@@ -166,19 +166,19 @@ def fold_once(job: Job, moment: str) -> None:
     """Makes a checkpoint of a moment at an unused place."""
     if moment in FOLDS:
         return
-    own_fold, seen = run._fold, list[TasksHere]()
+    own_fold, seen = folded_log._fold, list[TasksHere]()
 
     def write_here(rows: RowsInTasks, *arguments: Any) -> list[WrittenTable]:
         seen.append(TasksHere(rows))
         return write_tables(seen[0], *arguments)
 
-    def fold(*arguments: Any) -> run._Folded:
+    def fold(*arguments: Any) -> folded_log.Folded:
         FOLDS[moment] = own_fold(*arguments), seen[0]
         return FOLDS[moment][0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "write_tables", write_here)
-        patch.setattr(run, "_fold", fold)
+        patch.setattr(folded_log, "write_tables", write_here)
+        patch.setattr(folded_log, "_fold", fold)
         job.run(moment)
 
 
@@ -189,14 +189,14 @@ def here(anywhere: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     for moment in ("3,1", "5,2"):
         fold_once(replace(anywhere, folder=tmp_path / "elsewhere"), moment)
 
-    def fold(read: object, origin: object, target: Target, where: tuple[ParquetFolder, str]) -> run._Folded:
+    def fold(read: object, origin: object, target: Target, where: tuple[ParquetFolder, str]) -> folded_log.Folded:
         folded, rows = FOLDS[str(target.at)]
         return replace(folded, written=write_tables(rows, folded.timeline.tables, *where))
 
     def faults_here(spark: SparkSession, items: int, fault_of: Callable[[int], str]) -> list[str]:
         return [fault for fault in map(fault_of, range(items)) if fault]
 
-    monkeypatch.setattr(run, "_fold", fold)
+    monkeypatch.setattr(folded_log, "_fold", fold)
     for module in (data_files, file_check):
         monkeypatch.setattr(module, "faults_in_tasks", faults_here)
     return anywhere
@@ -319,7 +319,7 @@ def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_a
 
 def before_its_commit(patch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Something happens once while a driver has verified its files and has not committed them."""
-    verified, happened = run._verification, False
+    verified, happened = verification._verification, False
 
     def at_last(*arguments: Any) -> Any:
         nonlocal happened
@@ -328,7 +328,7 @@ def before_its_commit(patch: pytest.MonkeyPatch, happens: Callable[[], object]) 
             happens()
         return verified(*arguments)
 
-    patch.setattr(run, "_verification", at_last)
+    patch.setattr(verification, "_verification", at_last)
 
 
 def test_a_retry_removes_nothing_that_its_driver_on_a_lost_node_may_still_commit(anywhere: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,13 +392,13 @@ def first_file(job: Job, summary: CheckpointSummary) -> StoredPath:
 
 
 def test_a_run_reads_bookies_within_the_budget_that_was_asked_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, rates = run._read, set[float]()
+    read, rates = folded_log._read, set[float]()
 
     def observed(spark: SparkSession, origin: Origin, blocks: Blocks) -> TaskLog:
         rates.update(part.settings.bytes_per_second_per_bookie for part in origin.live)
         return read(spark, origin, blocks)
 
-    monkeypatch.setattr(run, "_read", observed)
+    monkeypatch.setattr(folded_log, "_read", observed)
     catalog: Any = job.log.metadata
     target_ = TargetRequest(parse_moment("5,4"))
     budget = ReadBudget(2, 100_000_000)
