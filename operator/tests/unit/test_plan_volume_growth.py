@@ -90,9 +90,16 @@ def test_a_claim_that_has_no_volume_yet_is_left_alone():
     assert steps(claim("20Gi", status={"phase": "Pending"}), fast=True) == ()
 
 
-@pytest.mark.parametrize(("served", "told"), [(frozenset(), True), (frozenset({"bk-bookie-0-aaaaaa"}), False)])
-def test_a_claim_that_no_volume_is_large_enough_for_is_told_with_the_way_out_unless_its_bookie_has_served(served, told):
-    found = claim("1024Ti", metadata={"annotations": {BOOKIE_ID_ANNOTATION: "bk-bookie-0-aaaaaa"}}, status={"phase": "Pending"})
+@pytest.mark.parametrize(
+    ("marks", "served", "told"),
+    [
+        ({BOOKIE_ID_ANNOTATION: "bk-bookie-0-aaaaaa"}, frozenset(), True),
+        ({BOOKIE_ID_ANNOTATION: "bk-bookie-0-aaaaaa"}, frozenset({"bk-bookie-0-aaaaaa"}), False),
+        ({}, frozenset(), False),
+    ],
+)
+def test_a_claim_that_no_volume_is_large_enough_for_is_told_with_the_way_out_unless_its_bookie_may_have_served(marks, served, told):
+    found = claim("1024Ti", metadata={"annotations": marks}, status={"phase": "Pending"})
     waits = steps(found, served)
     assert [wait.reason for wait in waits] == ([Reason.INVALID_SPEC] if told else [])
     assert all("`kubectl delete pvc bk-bookie-0-journal bk-bookie-0-ledgers -n demo`" in wait.message for wait in waits)

@@ -52,8 +52,9 @@ def _grow(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Resize | Wa
 def _unbound(path: str, claim: Claim, size: str, fleet: BookieFleet) -> Wait | None:
     """Say how a claim without a volume gets a smaller one: a person may delete it while its bookie has never served."""
     number = fleet.named.number_of_claim(claim.name)
-    if number is None or claim.annotations.get(names.BOOKIE_ID_ANNOTATION) in fleet.served_ids:
-        return None
+    bookie_id = claim.annotations.get(names.BOOKIE_ID_ANNOTATION)
+    if number is None or bookie_id is None or bookie_id in fleet.served_ids:
+        return None  # without its annotation nobody knows whether the other claim has data
     command = f"kubectl delete pvc {' '.join(claim_names(fleet.cluster, number))} -n {fleet.cluster.metadata.namespace}"
     return Wait(
         Reason.INVALID_SPEC,
