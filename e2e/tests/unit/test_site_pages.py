@@ -70,11 +70,12 @@ def test_a_link_leads_to_the_page_of_a_file_by_its_place_in_the_site() -> None:
         ("- a\n  goes on\n- b", "- a\n  goes on\n- b"),
         ("these:\n| a |\n|---|\n| b |\nend", "these:\n\n| a |\n|---|\n| b |\nend"),
         ("## Title\n- a", "## Title\n- a"),
-        ("```\ntwo:\n- a\n```\n- b", "```\ntwo:\n- a\n```\n- b"),
+        ("```\ntwo:\n- a\n```\n- b", "```\ntwo:\n- a\n```\n\n- b"),
+        ("```\n$ a\n```\n| b |\n|---|", "```\n$ a\n```\n\n| b |\n|---|"),
         ("**bold** - no list", "**bold** - no list"),
     ],
 )
-def test_lists_and_tables_stand_apart_from_the_paragraph_before(written: str, read: str) -> None:
+def test_lists_and_tables_stand_apart_from_the_paragraph_or_fence_before(written: str, read: str) -> None:
     assert with_blocks_apart(written) == read
 
 

@@ -10,14 +10,14 @@ _FENCE = re.compile(r" *(```|~~~)")
 
 
 def with_blocks_apart(text: str) -> str:
-    """The same text with an empty line before each list and table that follows a line of a paragraph. Fenced blocks stay as they are."""
+    """The same text with an empty line before each list and table that follows a paragraph or a fenced block. These stay as they are."""
     return "\n".join(_lines(text.split("\n")))
 
 
 def _lines(lines: list[str]) -> Iterator[str]:
     fenced, before = False, ""
     for line in lines:
-        if not fenced and _begins_block(line) and _is_paragraph(before):
+        if not fenced and _begins_block(line) and _needs_gap(before):
             yield ""
         yield line
         if _FENCE.match(line):
@@ -30,5 +30,5 @@ def _begins_block(line: str) -> bool:
     return bool(_LIST.match(line)) or line.startswith("|")
 
 
-def _is_paragraph(line: str) -> bool:
-    return bool(line.strip()) and not (_begins_block(line) or _FENCE.match(line) or line.startswith("#"))
+def _needs_gap(line: str) -> bool:
+    return bool(line.strip()) and not (_begins_block(line) or line.startswith("#"))
