@@ -41,13 +41,19 @@ def copied(archive: Archive, key: Key, segment_bytes: int = 60) -> Copied:
     return copy_log(archive.source, Place(archive.folder, IDENTITY, "run-1", key=key), ReadSettings(batch_entries=3), segment_bytes)
 
 
-def test_an_encrypted_archive_has_the_same_entries_and_goes_on_with_the_next_key(archive: Archive, keys: MountedSecret) -> None:
+def rotated(archive: Archive, keys: MountedSecret) -> tuple[Key, Key]:
+    """Archives ledgers 3 and 5, each with a key of its own, which are returned."""
     old = keys.add("2026-11")
     archive.write(3, 5, closed=True)
     copied(archive, old)
     new = keys.add("2027-05")
     archive.write(5, 4, closed=True)
     copied(archive, new)
+    return old, new
+
+
+def test_an_encrypted_archive_has_the_same_entries_and_goes_on_with_the_next_key(archive: Archive, keys: MountedSecret) -> None:
+    rotated(archive, keys)
     assert archive.up_to(Lsn(5, 3))[1] == archive.archived()
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
     names = [segment.encryption.key_name for segment in segments(archive.folder, IDENTITY) if segment.encryption is not None]
@@ -59,12 +65,7 @@ def test_an_encrypted_archive_has_the_same_entries_and_goes_on_with_the_next_key
 
 
 def test_without_the_old_key_the_archive_goes_on_and_what_needs_that_key_says_so(archive: Archive, keys: MountedSecret) -> None:
-    old = keys.add("2026-11")
-    archive.write(3, 5, closed=True)
-    copied(archive, old)
-    new = keys.add("2027-05")
-    archive.write(5, 4, closed=True)
-    copied(archive, new)
+    _, new = rotated(archive, keys)
     keys.remove("2026-11")
     archive.write(7, 2, closed=True)
     assert copied(archive, new).entries == 2
@@ -77,18 +78,30 @@ def test_an_archive_whose_beginning_nobody_can_read_any_more_is_reported(
     archive: Archive, place: StoredPath, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.log.metadata.instance_id = "c"
-    old = keys.add("2026-11")
-    archive.write(3, 5, closed=True)
-    copied(archive, old)
-    new = keys.add("2027-05")
-    archive.write(5, 4, closed=True)
-    copied(archive, new)
+    old, _ = rotated(archive, keys)
     there, gone, back = reported(
         archive, place, monkeypatch, lambda: keys.remove("2026-11"), lambda: keys.put(old, "old"), encrypt_with=keys.folder / "2027-05"
     )
     assert "is encrypted with the key '2026-11'" in gone.locked
     assert (there.locked, gone.trouble, back.locked) == ("", "", "")
     assert gone.current_at_millis != there.current_at_millis, "the archive goes on with the new key"
+
+
+def test_what_is_archived_behind_a_changed_beginning_counts_all_the_same(
+    archive: Archive, place: StoredPath, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.log.metadata.instance_id = "c"
+    rotated(archive, keys)
+
+    def change() -> None:
+        first = archive.folder / min(name for name in all_files(archive.folder) if name.endswith(".json"))
+        write(first, json.dumps(json.loads(first.read_bytes()) | {"runId": "another"}).encode())
+        archive.write(7, 2, closed=True)
+
+    there, changed = reported(archive, place, monkeypatch, change, encrypt_with=keys.folder / "2027-05")
+    assert there.trouble == ""
+    assert (changed.held and changed.held.last, changed.locked) == ((7, 1), "")
+    assert "was changed: its content differs from what the key '2026-11' sealed" in changed.trouble
 
 
 def test_a_changed_manifest_of_a_segment_is_neither_read_nor_continued_from(archive: Archive, keys: MountedSecret) -> None:

@@ -26,7 +26,7 @@ from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
-from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, proven
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, proven
 from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
@@ -133,8 +133,10 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         _require_held(log, place, before.held)
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
-            told = _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began))
-            publish_progress(catalog.client, place, replace(told, locked=_why_locked(place)[:_MOST_TROUBLE]))
+            oldest = oldest_segment(place.folder, place.identity)
+            held = None if oldest is None or copied.end is None else held_from(oldest, copied.end)
+            told = _with_beginning(_progress(before, copied, held, began), oldest, place)
+            publish_progress(catalog.client, place, _expire(catalog, place, told))
     except Exception as error:
         failed = _failed(error)
         if parsed.place:
@@ -180,15 +182,18 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         return replace(progress, expiry_trouble=failed.sentence[:_MOST_TROUBLE])
 
 
-def _why_locked(place: Place) -> str:
-    """Returns why the oldest segment can't be read, or an empty string. Keys are rotated: it has the oldest one that is still needed."""
-    oldest = oldest_segment(place.folder, place.identity)
+def _with_beginning(progress: ArchiveProgress, oldest: SegmentManifest | None, place: Place) -> ArchiveProgress:
+    """Adds why the oldest segment can't be read. Keys are rotated: it has the oldest one that is still needed. What is archived counts all
+    the same, or the bookies would keep the log for a file that nobody can mend.
+    """
     try:
         if oldest is not None:
             proven(oldest, place.folder)
     except KeyUnusable as error:
-        return str(error)
-    return ""
+        return replace(progress, locked=str(error)[:_MOST_TROUBLE])
+    except InvariantViolated as error:
+        return replace(progress, trouble=str(error)[:_MOST_TROUBLE])
+    return replace(progress, locked="")
 
 
 def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:
