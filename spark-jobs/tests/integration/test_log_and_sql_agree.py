@@ -24,7 +24,7 @@ from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
 from herdkeeper_e2e.folded_log import FoldedLog, folded_log
-from herdkeeper_jobs.manifests.manifest import ManifestIndex
+from herdkeeper_jobs.checkpoint.folded_manifest import manifest_index
 from herdkeeper_jobs.restore.rows import sql_rows
 from herdkeeper_jobs.restore.verify import schema_facts, system_facts
 
@@ -185,17 +185,7 @@ def _facts(folded: FoldedLog) -> Any:
         SimpleNamespace(
             name=table.name,
             definition=table,
-            indexes=[
-                ManifestIndex(
-                    name=index.name,
-                    table=index.table,
-                    type=index.type,
-                    unique=index.unique,
-                    columns=tuple(name for name, _, _ in index.columns),
-                )
-                for index in (one.definition for one in timeline.state.indexes)
-                if index.table == table.name
-            ],
+            indexes=[manifest_index(index) for index in (one.definition for one in timeline.state.indexes) if index.table == table.name],
         )
         for table in timeline.tables
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
+from herdkeeper.codecs.herddb.index import IndexDefinition
 from herdkeeper.codecs.herddb.table import TableDefinition, encode_table
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable
 from herdkeeper_jobs.checkpoint.folded_log import Folded
@@ -38,16 +39,7 @@ def manifest_of(identity: Identity, run_id: str, folded: Folded, verified: Verif
             manifest_table(table, written, folded.highest_keys.get(table.uuid))
             for table, written in zip(timeline.tables, folded.written, strict=True)
         ),
-        indexes=tuple(
-            ManifestIndex(
-                name=index.name,
-                table=index.table,
-                type=index.type,
-                unique=index.unique,
-                columns=tuple(name for name, _, _ in index.columns),
-            )
-            for index in timeline.indexes
-        ),
+        indexes=tuple(map(manifest_index, timeline.indexes)),
         open_transactions=tuple(
             ManifestTransaction(transaction_id=transaction.transaction_id, begin=Position.of(transaction.begin))
             for transaction in timeline.open_transactions
@@ -61,6 +53,12 @@ def manifest_of(identity: Identity, run_id: str, folded: Folded, verified: Verif
         continuation=Continuation.of(timeline.state),
         made=making,
     )
+
+
+def manifest_index(index: IndexDefinition) -> ManifestIndex:
+    """An index's part of the manifest."""
+    columns = tuple(name for name, _, _ in index.columns)
+    return ManifestIndex(name=index.name, table=index.table, type=index.type, unique=index.unique, columns=columns)
 
 
 def manifest_table(table: TableDefinition, written: WrittenTable, highest_key: int | None) -> ManifestTable:
