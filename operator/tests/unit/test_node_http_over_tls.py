@@ -6,11 +6,12 @@ import base64
 import http.client
 import itertools
 import re
+import select
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
 from herdkeeper.clients import bounded_http
-from herdkeeper.clients.bounded_http import Question, TooLargeError, Trust, ask, lines
+from herdkeeper.clients.bounded_http import LineStream, Question, TooLargeError, Trust, ask, follow
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
@@ -176,7 +177,7 @@ def test_a_node_that_can_not_be_verified_is_sent_nothing_and_told_of(serve, cert
     waked(kubernetes)
     assert node.got == []
     with pytest.raises(ssl.SSLError):
-        next(open_stream(kubernetes, port_of_node(CLUSTER.names, kubernetes.objects, NODE)))
+        open_stream(kubernetes, port_of_node(CLUSTER.names, kubernetes.objects, NODE))
 
 
 def test_a_pod_of_another_node_is_not_taken_for_this_one(serve) -> None:
@@ -280,18 +281,53 @@ def test_an_answer_that_ends_early_is_no_answer(serve) -> None:
         ask(Question("GET", url_of(node), LONG, {}, trust=Trust(authority(), NAME)))
 
 
-def test_each_line_of_a_stream_comes_as_it_is_told_and_its_silence_is_a_timeout(serve, monkeypatch) -> None:
+def followed(stream: LineStream) -> Iterator[bytes]:
+    """The lines of a stream until it ends."""
+    while True:
+        line = stream.next_line()
+        if line is None:
+            select.select([stream], [], [], LONG)
+        else:
+            yield line
+
+
+def test_each_line_of_a_stream_comes_as_it_is_told_until_it_ends(serve) -> None:
+    heard = threading.Event()
+
     def tell(connection: socket.socket) -> None:
-        connection.sendall(OK + b"\r\nalive 1\nalive 2\n")
-        connection.recv(1)
+        connection.sendall(OK + b"\r\nalive 1\nalive 2\nali")
+        heard.wait(LONG)
+        connection.sendall(b"ve 3\nalive 4")
 
     node = serve(tell)
-    told = lines(Question("GET", url_of(node), LONG, {}, trust=Trust(authority(), NAME)))
-    assert [next(told), next(told)] == [b"alive 1\n", b"alive 2\n"]
-    allow = bounded_http._Connection.allow  # the handshake may take as long as the machine lets it
-    monkeypatch.setattr(bounded_http._Connection, "allow", lambda connection, _, most_bytes: allow(connection, SHORT, most_bytes))
-    with pytest.raises(TimeoutError):
-        next(told)
+    with closing(follow(url_of(node), LONG, Trust(authority(), NAME))) as stream:
+        told = followed(stream)
+        assert [next(told), next(told)] == [b"alive 1\n", b"alive 2\n"]
+        heard.set()
+        assert next(told) == b"alive 3\n"
+        with pytest.raises(ConnectionError):
+            next(told)
+    assert node.got == [b"GET /alive HTTP/1.0\r\n\r\n"]
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 503 Service Unavailable\r\n\r\nalive\n", b"nonsense\r\n\r\nalive\n"])
+def test_a_stream_that_is_refused_has_no_line(serve, answer) -> None:
+    with (
+        closing(follow(url_of(serve(answering(answer))), LONG, Trust(authority(), NAME))) as stream,
+        pytest.raises(http.client.HTTPException),
+    ):
+        next(followed(stream))
+
+
+@pytest.mark.parametrize("begin", [OK, OK + b"\r\n"], ids=["head", "line"])
+def test_a_line_without_end_is_given_up_at_its_most_bytes(serve, begin) -> None:
+    def endless(connection: socket.socket) -> None:
+        connection.sendall(begin)
+        while True:
+            connection.sendall(b"x" * 65536)
+
+    with closing(follow(url_of(serve(endless)), LONG, Trust(authority(), NAME))) as stream, pytest.raises(TooLargeError):
+        next(followed(stream))
 
 
 class Live:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import json
 import queue
+import socket
 import ssl
 import threading
-from collections.abc import Callable, Generator, Iterator
-from http.client import HTTPException, IncompleteRead
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.client import HTTPException, RemoteDisconnected
 from typing import Any
 
 import pytest
 
-from herdkeeper.clients.bounded_http import TooLargeError
+from herdkeeper.clients.bounded_http import LineStream, TooLargeError
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.object_cache import ObjectCache
@@ -34,22 +36,49 @@ CLUSTER = Key("HerdDBCluster", "demo", "db")
 LONG = 120.0
 
 
+class Told:
+    """A stream that a test feeds: a line, None for the end, an error. A byte in a socket tells that something was put."""
+
+    ready = False
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def fileno(self) -> int:
+        return self._nodes.told_here.fileno()
+
+    def next_line(self) -> bytes:
+        self._nodes.told_here.recv(1)
+        told = self._nodes.told.get(timeout=LONG)
+        if isinstance(told, OSError | HTTPException):
+            raise told
+        if told is None:
+            raise RemoteDisconnected
+        return told
+
+    def close(self) -> None:
+        self._nodes.closed.put(None)
+
+
 class Nodes:
-    """Addresses whose streams a test feeds: a line, None for the end, an error."""
+    """Addresses whose streams a test feeds."""
 
     def __init__(self) -> None:
         self.opened: queue.Queue[str] = queue.Queue()
+        self.closed: queue.Queue[None] = queue.Queue()
         self.told: queue.Queue[bytes | OSError | HTTPException | None] = queue.Queue()
+        self.refusals: queue.Queue[OSError] = queue.Queue()
+        self._telling, self.told_here = socket.socketpair()
 
-    def connect(self, port: NodePort) -> Generator[bytes, None, None]:
+    def connect(self, port: NodePort) -> Told:
         self.opened.put(port.host)
-        while True:
-            told = self.told.get(timeout=LONG)
-            if isinstance(told, OSError | HTTPException):
-                raise told
-            if told is None:
-                return
-            yield told
+        with suppress(queue.Empty):
+            raise self.refusals.get_nowait()
+        return Told(self)
+
+    def tell(self, told: bytes | OSError | HTTPException | None) -> None:
+        self.told.put(told)
+        self._telling.send(b".")
 
 
 @pytest.fixture
@@ -77,7 +106,6 @@ def streams(nodes: Nodes, lost: queue.Queue[Key], blocked: queue.Queue[Key], liv
     made = NodeStreams(lost.put, blocked.put, liveness, nodes.connect, reconnect_seconds=0.001)
     yield made
     made.stop()
-    nodes.told.put(None)
 
 
 def pod(address: str | None, uid: str = "a-uid") -> dict[str, Any]:
@@ -87,17 +115,17 @@ def pod(address: str | None, uid: str = "a-uid") -> dict[str, Any]:
 @pytest.mark.parametrize("end", [None, OSError("reset")], ids=["ended", "broken or silent"])
 def test_a_stream_that_lived_and_ended_is_told_once_and_opened_again(streams, nodes, lost, end) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
-    nodes.told.put(b"alive\n")
-    nodes.told.put(end)
+    nodes.tell(b"alive\n")
+    nodes.tell(end)
     assert lost.get(timeout=LONG) == CLUSTER
     assert [nodes.opened.get(timeout=LONG) for _ in range(2)] == ["10.0.0.1"] * 2
     assert lost.empty()
 
 
 def test_a_node_that_can_not_be_reached_is_tried_again_in_silence(streams, nodes, lost) -> None:
-    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     for _ in range(3):
-        nodes.told.put(OSError("refused"))
+        nodes.refusals.put(OSError("refused"))
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     assert [nodes.opened.get(timeout=LONG) for _ in range(4)] == ["10.0.0.1"] * 4
     assert lost.empty()
 
@@ -110,13 +138,16 @@ def test_a_pod_has_one_stream_however_often_it_is_told(streams, nodes) -> None:
     assert nodes.opened.empty()
 
 
-def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
+def test_a_pod_that_is_over_is_left(streams, nodes, lost, liveness) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     assert nodes.opened.get(timeout=LONG) == "10.0.0.1"
+    nodes.tell(b"alive\n")
+    _wait_for(lambda: liveness.silent_seconds("a-uid") is not None)
     streams.pod(CLUSTER, pod("10.0.0.1"), over=True)
-    nodes.told.put(b"alive\n")
-    _wait_for(lambda: not any(thread.name == "alive-10.0.0.1" for thread in threading.enumerate()))
+    nodes.closed.get(timeout=LONG)
+    _wait_for(lambda: liveness.silent_seconds("a-uid") is None)
     assert lost.empty()
+    assert nodes.opened.empty()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +158,6 @@ def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
         (None, False),
         (ConnectionResetError(), False),
         (ConnectionRefusedError(), False),
-        (IncompleteRead(b""), False),
         (TooLargeError(), False),
         (ssl.SSLCertVerificationError("another authority"), False),
     ],
@@ -135,10 +165,51 @@ def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
 )
 def test_only_a_node_that_does_not_answer_at_all_is_silent(streams, nodes, lost, liveness, end, is_silent) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
-    nodes.told.put(b"alive\n")
-    nodes.told.put(end)
+    nodes.tell(b"alive\n")
+    nodes.tell(end)
     assert lost.get(timeout=LONG) == CLUSTER
     assert (liveness.silent_seconds("a-uid") is not None) == is_silent
+
+
+def test_a_node_that_sends_nothing_is_silent(streams, nodes, lost, liveness, monkeypatch) -> None:
+    monkeypatch.setattr("herdkeeper.process.node_streams.SILENCE_SECONDS", 0.1)
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    nodes.tell(b"alive\n")
+    assert lost.get(timeout=LONG) == CLUSTER
+    assert liveness.silent_seconds("a-uid") is not None
+
+
+def test_a_connection_that_comes_after_its_pod_is_over_is_closed(lost, blocked, liveness) -> None:
+    asked, answered, closed = threading.Event(), threading.Event(), threading.Event()
+
+    class Late(Told):
+        def close(self) -> None:
+            closed.set()
+
+    def connect(_port: NodePort) -> Told:
+        asked.set()
+        answered.wait(LONG)
+        return Late(Nodes())
+
+    streams = NodeStreams(lost.put, blocked.put, liveness, connect)
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    assert asked.wait(LONG)
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=True)
+    answered.set()
+    assert closed.wait(LONG)
+    streams.stop()
+
+
+def test_lines_that_come_together_are_all_heard_and_in_their_order(lost, blocked, liveness) -> None:
+    here, there = socket.socketpair()
+    streams = NodeStreams(lost.put, blocked.put, liveness, lambda _: LineStream(here))
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    there.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + line() + line(failed=("app",)) + line() + line(failed=("app",)))
+    assert [lost.get(timeout=LONG) for _ in range(2)] == [CLUSTER] * 2
+    assert liveness.last_report("a-uid") == SelfReport(zookeeper_steady=2.5, failed=("app",))
+    there.sendall(line(answers=False))
+    assert lost.get(timeout=LONG) == CLUSTER
+    streams.stop()
 
 
 def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str, ...] = (), **more: Any) -> bytes:
@@ -149,7 +220,7 @@ def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str
 def test_a_node_that_tells_of_a_trouble_is_looked_at_once_for_each(streams, nodes, lost, liveness) -> None:
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     for said in (line(), line(answers=False), line(answers=False), line(answers=False, waits=("app",)), line(), line(failed=("app",))):
-        nodes.told.put(said)
+        nodes.tell(said)
     _wait_for(lambda: liveness.last_report("a-uid") == SelfReport(zookeeper_steady=2.5, failed=("app",)))
     assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
     assert lost.empty()
@@ -160,7 +231,7 @@ def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost,
     old, new = ({"revision": revision, "refused": None} for revision in ("old", "new"))
     refusing = {"revision": "new", "refused": "/credentials/users: user line 2"}
     for said in (old, old, new, new, refusing):
-        nodes.told.put(line(users=said))
+        nodes.tell(line(users=said))
     _wait_for(lambda: liveness.last_report("a-uid") == SelfReport(zookeeper_steady=2.5, users=ReportedUsers("new", refusing["refused"])))
     assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
     assert lost.empty()
@@ -169,9 +240,9 @@ def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost,
 def test_a_leader_on_which_statements_hang_is_told_of_when_that_has_lasted_and_when_it_is_over(streams, nodes, lost, blocked, liveness):
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     for seconds in (59, 60, 61, 62):
-        nodes.told.put(line(blockedSeconds={"app": seconds}))
-    nodes.told.put(line(blockedSeconds={}))
-    nodes.told.put(line(answers=False))
+        nodes.tell(line(blockedSeconds={"app": seconds}))
+    nodes.tell(line(blockedSeconds={}))
+    nodes.tell(line(answers=False))
     _wait_for(lambda: liveness.last_report("a-uid") == SelfReport(zookeeper_silent=2.5))
     assert [blocked.get(timeout=LONG) for _ in range(2)] == [CLUSTER] * 2
     assert blocked.empty()

@@ -58,7 +58,7 @@ Answer = Callable[[str, str], Awaitable[Any]]
 
 
 def http(answer: Answer, stream: Callable[[asyncio.StreamWriter], None] | None = None) -> Handler:
-    """JSON by HTTP; `stream` gets the connections that ask for `/alive`."""
+    """JSON by HTTP; `stream` gets the connections that ask for `/alive`, in HTTP/1.0: without chunks."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         last = False
@@ -68,7 +68,7 @@ def http(answer: Answer, stream: Callable[[asyncio.StreamWriter], None] | None =
             if length := _LENGTH.search(head):
                 await reader.readexactly(int(length[1]))
             if path == "/alive" and stream is not None:
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n")
                 stream(writer)
                 await reader.read()  # until the other end goes
                 return
@@ -78,11 +78,6 @@ def http(answer: Answer, stream: Callable[[asyncio.StreamWriter], None] | None =
             last = b"connection: close" in head.lower()
 
     return serve
-
-
-def chunk(line: bytes) -> bytes:
-    """A line of a stream."""
-    return b"%x\r\n%s\r\n" % (len(line), line)
 
 
 def sql(execute: Callable[[str], Awaitable[None]]) -> Handler:

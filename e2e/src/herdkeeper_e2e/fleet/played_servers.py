@@ -31,7 +31,7 @@ from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
 from herdkeeper_e2e.fleet.addresses import address_of
-from herdkeeper_e2e.fleet.listening import Listening, chunk, http, sql
+from herdkeeper_e2e.fleet.listening import Listening, http, sql
 from herdkeeper_e2e.fleet.znodes import Znodes
 from herdkeeper_e2e.fleet.zookeeper_proxy import Member, ZooKeeperProxy
 
@@ -234,7 +234,7 @@ class SqlNode(Played):
         seconds = round(asyncio.get_running_loop().time() - self.began, 1)
         users = {"revision": self.users, "refused": None}
         said = {"zooKeeper": {"answers": True, "seconds": seconds}, "unacknowledgedSeconds": {}, "failed": [], "users": users}
-        line = chunk(f"alive {json.dumps(said)}\n".encode())
+        line = f"alive {json.dumps(said)}\n".encode()
         self.streams.difference_update([stream for stream in self.streams if stream.is_closing()])
         for stream in self.streams:
             stream.write(line)

@@ -10,7 +10,7 @@ import http.client
 import socket
 import ssl
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,7 @@ MOST_LINE_BYTES = 1 << 20
 MOST_ADDRESSES = 4
 """Of a host name."""
 _PART_BYTES = 1 << 16
+_HEAD_END = b"\r\n\r\n"
 
 
 class TooLargeError(http.client.HTTPException):
@@ -82,32 +83,92 @@ def ask(question: Question) -> Answer:
         return Answer(answer.status, b"".join(parts), {name.lower(): value for name, value in answer.getheaders()})
 
 
-def lines(question: Question) -> Generator[bytes, None, None]:
-    """Yield the lines of an endless answer, each of which may take `seconds`. Raises like `ask`, and HTTPException for any
-    status but 200.
-    """
-    with closing(_asked(question, MOST_LINE_BYTES)) as connection, connection.getresponse() as answer:
-        if answer.status != http.client.OK:
-            raise http.client.HTTPException(f"{question.url} answered {answer.status}")
-        while line := answer.readline(MOST_LINE_BYTES):
-            yield line
-            connection.allow(question.seconds, MOST_LINE_BYTES)
+class LineStream:
+    """The lines of an endless answer as they come. It never waits, so that one thread can follow many."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        """`connected` has been sent the request, in HTTP/1.0: the answer has no chunks then."""
+        self._socket = connected
+        self._socket.setblocking(False)
+        self._received = b""
+        self._begun = False
+
+    def fileno(self) -> int:
+        """Returns the socket, for a selector."""
+        return self._socket.fileno()
+
+    def next_line(self) -> bytes | None:
+        """Returns the next line with its end, or None if it has not come yet.
+
+        Raises OSError, ConnectionError at the end of the stream; HTTPException for any status but 200 or a line of more than
+        MOST_LINE_BYTES.
+        """
+        if not self.ready:
+            try:
+                received = self._socket.recv(_PART_BYTES)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                return None
+            if not received:
+                raise http.client.RemoteDisconnected("the stream has ended")
+            self._received += received
+        if not self._begun and _HEAD_END in self._received:
+            head, self._received = self._received.split(_HEAD_END, 1)
+            status = head.split(b"\r\n", 1)[0].split(b" ")
+            if not (status[0].startswith(b"HTTP/") and status[1:2] == [b"200"]):
+                raise http.client.HTTPException(f"the answer is {status!r:.80}")
+            self._begun = True
+        if self.ready:
+            line, self._received = self._received.split(b"\n", 1)
+            return line + b"\n"
+        if len(self._received) > MOST_LINE_BYTES:
+            raise TooLargeError("the line is too large")
+        return None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next line has come already, so that no selector tells of it."""
+        return self._begun and b"\n" in self._received
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+
+def follow(url: str, seconds: float, trust: Trust | None) -> LineStream:
+    """Ask for an endless answer; `seconds` are for the connection alone, the answer has no limit. Raises like `ask`."""
+    connection = _connection(Question("GET", url, seconds, {}, trust=trust), MOST_LINE_BYTES)
+    try:
+        connection.connect()
+        connection.sock.sendall(f"GET {_path(url)} HTTP/1.0\r\n\r\n".encode())
+        return LineStream(connection.sock)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _asked(question: Question, most_bytes: int) -> _Connection:
+    connection = _connection(question, most_bytes)
+    try:
+        connection.request(question.method, _path(question.url), question.body, dict(question.headers))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connection(question: Question, most_bytes: int) -> _Connection:
     parts = urlsplit(question.url)
     if (parts.scheme == "https") is not (question.trust is not None):
         raise ValueError(f"{question.url} is to be asked {'without' if question.trust is None else 'with'} TLS")
     connection = _Connection(parts.hostname or "", parts.port or http.client.HTTP_PORT)
     connection.trust = question.trust
     connection.allow(question.seconds, most_bytes)
-    try:
-        path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        connection.request(question.method, path, question.body, dict(question.headers))
-    except BaseException:
-        connection.close()
-        raise
     return connection
+
+
+def _path(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
 class _Connection(http.client.HTTPConnection):

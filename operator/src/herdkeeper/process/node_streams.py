@@ -1,16 +1,19 @@
 """An open stream to each SQL node. Its end shows that the process died, a second or more before Kubernetes does.
 
 A node sends a line each second (images/herddb, `GET /alive`). A stream decides nothing: it requeues the node's cluster, and stores the time
-and the content of the node's last report.
+and the content of the node's last report. One thread follows all of them: a thread each would cost a fleet twice the CPU.
 """
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import ssl
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from typing import Protocol
 
 from herdkeeper.clients import bounded_http
 from herdkeeper.clients.kubernetes import KubernetesReader
@@ -26,26 +29,41 @@ SILENCE_SECONDS = 2.0
 """After this silence the node's cluster is requeued, too: the node may hang, or be cut off."""
 RECONNECT_SECONDS = 1.0
 PACE_SECONDS = 0.05
-"""Shortest time between two lines, so that a node that sends more of them costs the operator no more."""
+"""After a line that the next one has already followed, so that a node that sends many costs the operator no more."""
+MOST_ATTEMPTS = 64
+"""How many nodes are connected to at once. A node whose machine is lost takes SILENCE_SECONDS."""
 
-Open = Callable[[NodePort], Generator[bytes, None, None]]
+
+class Stream(Protocol):
+    """The lines of a node, as bounded_http.LineStream reads them."""
+
+    def fileno(self) -> int:
+        """The socket, for a selector."""
+
+    def next_line(self) -> bytes | None:
+        """The next line, or None if it has not come yet. Raises OSError or HTTPException at the end."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next line has come already, so that no selector tells of it."""
+
+    def close(self) -> None:
+        """Close the connection."""
 
 
-def open_stream(kubernetes: KubernetesReader, port: NodePort) -> Generator[bytes, None, None]:
-    """Yields the lines of a node until its stream ends. Raises OSError or HTTPException if it can't be opened or is silent, ssl.SSLError if
-    the node can't be verified.
-    """
+def open_stream(kubernetes: KubernetesReader, port: NodePort) -> Stream:
+    """Connect to a node. Raises OSError if it can't be reached, ssl.SSLError if it can't be verified."""
     address = with_authorities(port, kubernetes)
     if isinstance(address, Unknown):
         raise ssl.SSLError(address.why)
-    yield from bounded_http.lines(bounded_http.Question("GET", address.url("/alive"), SILENCE_SECONDS, {}, trust=address.trust))
+    return bounded_http.follow(address.url("/alive"), SILENCE_SECONDS, address.trust)
 
 
 class NodeStreams:
     """The streams of all SQL nodes that the watches have seen.
 
     `lost` is called with the cluster of a node that is lost, or that reports new trouble or other users. `blocked` is called when the set
-    of tablespaces changes on which a node reports hanging statements. Any thread may call them.
+    of tablespaces changes on which a node reports hanging statements. The thread of all streams calls them: they must not wait.
     """
 
     def __init__(
@@ -53,7 +71,7 @@ class NodeStreams:
         lost: Callable[[Key], None],
         blocked: Callable[[Key], None],
         liveness: NodeLiveness,
-        connect: Open,
+        connect: Callable[[NodePort], Stream],
         reconnect_seconds: float = RECONNECT_SECONDS,
     ) -> None:
         self._lost = lost
@@ -61,56 +79,140 @@ class NodeStreams:
         self._liveness = liveness
         self._connect = connect
         self._reconnect_seconds = reconnect_seconds
-        self._ends: dict[tuple[str, str], threading.Event] = {}
+        self._followed: dict[tuple[str, str], Future[None]] = {}
+        self._stopped = False
         self._lock = threading.Lock()
+        self._attempts = ThreadPoolExecutor(MOST_ATTEMPTS, "connect-to-node")
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name="node-streams", daemon=True).start()
 
     def pod(self, owner: Key, body: Json, *, over: bool) -> None:
         """Handle a pod's event: open a stream to a new address, end that of a pod that is over."""
         uid, address = body["metadata"]["uid"], ip_address(body)
         with self._lock:
-            for known in [each for each in self._ends if each[0] == uid and (over or each[1] != address)]:
-                self._ends.pop(known).set()
-            if over or not address or (uid, address) in self._ends:
+            for known in [each for each in self._followed if each[0] == uid and (over or each[1] != address)]:
+                self._followed.pop(known).cancel()
+            if over or not address or (uid, address) in self._followed or self._stopped:
                 return
-            end = self._ends[uid, address] = threading.Event()
-        port = port_of_pod(HerdDBNames(ObjectKey(owner.namespace, owner.name)), body)
-        threading.Thread(target=self._follow, args=(owner, uid, port, end), name=f"alive-{address}", daemon=True).start()
+            port = port_of_pod(HerdDBNames(ObjectKey(owner.namespace, owner.name)), body)
+            self._followed[uid, address] = asyncio.run_coroutine_threadsafe(self._follow(owner, uid, port), self._loop)
 
     def stop(self) -> None:
         """End all streams."""
         with self._lock:
-            for end in self._ends.values():
-                end.set()
-            self._ends.clear()
+            self._stopped = True
+            self._followed.clear()
+        self._attempts.shutdown(wait=False, cancel_futures=True)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop)
 
-    def _follow(self, owner: Key, uid: str, port: NodePort, end: threading.Event) -> None:
-        while not end.is_set():
-            if self._read(owner, uid, port, end) and not end.is_set():
-                self._lost(owner)
-            end.wait(self._reconnect_seconds)
-        self._liveness.forget(uid)
+    def _run(self) -> None:
+        with closing(self._loop):
+            self._loop.run_forever()
 
-    def _read(self, owner: Key, uid: str, port: NodePort, end: threading.Event) -> bool:
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in others:
+            each.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self._loop.stop()
+
+    async def _follow(self, owner: Key, uid: str, port: NodePort) -> None:
+        try:
+            while True:
+                if await self._read(owner, uid, port):
+                    self._lost(owner)
+                await asyncio.sleep(self._reconnect_seconds)
+        finally:
+            self._liveness.forget(uid)
+
+    async def _read(self, owner: Key, uid: str, port: NodePort) -> bool:
         """Read until the stream ends. Returns whether it sent anything."""
         answered, before = False, SelfReport()
+
+        def heard(line: bytes) -> None:
+            nonlocal answered, before
+            answered = True
+            report = decode_line(line)
+            self._liveness.heard(uid, report)
+            now = report or SelfReport()
+            if now.trouble() - before.trouble() or now.users != before.users:
+                self._lost(owner)
+            if now.blocked != before.blocked:
+                self._blocked(owner)
+            before = now
+
         try:
-            with closing(self._connect(port)) as lines:
-                for line in lines:
-                    answered = True
-                    report = decode_line(line)
-                    self._liveness.heard(uid, report)
-                    if end.is_set():
-                        break
-                    now = report or SelfReport()
-                    if now.trouble() - before.trouble() or now.users != before.users:
-                        self._lost(owner)
-                    if now.blocked != before.blocked:
-                        self._blocked(owner)
-                    before = now
-                    end.wait(PACE_SECONDS)
+            with closing(await self._opened(port)) as stream:
+                await _Lines(stream, heard).end()
         except (OSError, http.client.HTTPException) as error:
             # nothing answered in time, or from that address; a node that can't be verified is not silent
             if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
                 return answered
         self._liveness.forget(uid)  # a closed or refused connection is no silence: the process has ended
         return answered
+
+    async def _opened(self, port: NodePort) -> Stream:
+        attempt = self._attempts.submit(self._connect, port)
+        try:
+            return await asyncio.wrap_future(attempt)
+        except asyncio.CancelledError:
+            attempt.add_done_callback(_close)
+            raise
+
+
+def _close(attempt: Future[Stream]) -> None:
+    """Close what nobody waits for any more."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
+
+
+class _Lines:
+    """Calls `heard` with each line of a stream, in the event loop of this thread."""
+
+    def __init__(self, stream: Stream, heard: Callable[[bytes], None]) -> None:
+        self._stream = stream
+        self._heard = heard
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._heard_at = self._loop.time()
+        self._check = self._loop.call_later(SILENCE_SECONDS, self._check_silence)
+        self._rest: asyncio.TimerHandle | None = None
+
+    async def end(self) -> None:
+        """Wait for the end. Raises OSError or HTTPException for any; TimeoutError after a silence."""
+        self._loop.add_reader(self._stream, self._read)
+        try:
+            await self._ended
+        finally:
+            self._loop.remove_reader(self._stream)
+            self._check.cancel()
+            if self._rest is not None:
+                self._rest.cancel()
+
+    def _read(self) -> None:
+        try:
+            line = self._stream.next_line()
+        except (OSError, http.client.HTTPException) as error:
+            self._end(error)
+            return
+        if line is None:
+            return
+        self._heard_at = self._loop.time()
+        self._heard(line)
+        if self._stream.ready:
+            self._loop.remove_reader(self._stream)
+            self._rest = self._loop.call_later(PACE_SECONDS, self._read)
+        elif self._rest is not None:
+            self._loop.add_reader(self._stream, self._read)
+            self._rest = None
+
+    def _check_silence(self) -> None:
+        left = self._heard_at + SILENCE_SECONDS - self._loop.time()
+        if left > 0:
+            self._check = self._loop.call_later(left, self._check_silence)
+        else:
+            self._end(TimeoutError(f"nothing came for {SILENCE_SECONDS:g} s"))
+
+    def _end(self, error: Exception) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(error)
