@@ -43,14 +43,20 @@ configuration() {
   sed "s/DISABLE_DEFAULT_CNI/$([ "$1" = built ] && echo true || echo false)/; s#IMAGE_STORE#$2#; s#AUDIT_POLICY#$state/audit-policy.yaml#" "$here/cluster.yaml"
 }
 
+# An engine that starts nodes again makes a folder of each file that they mount and that is gone.
+fresh_state() {
+  rm -rf "$state"
+  mkdir -p "$state"
+  cp "$here/audit-policy.yaml" "$state/audit-policy.yaml"
+}
+
 create() {
   local mode image store begun log=$state/create.log
   read -r mode image <<<"$("$here/node-image.sh")"
   [ -n "$image" ] || fail "there is no node image; the lines above tell why"
   store=$("$here/image-store.sh" "$image")
   begun=$SECONDS
-  rm -f "$state/mode" "$kubeconfig"
-  cp "$here/audit-policy.yaml" "$state/audit-policy.yaml"
+  fresh_state
   configuration "$mode" "$store" > "$state/cluster.yaml"
   say "creating cluster $cluster: one control plane, three workers"
   # not --wait: nodes become ready only with the pod network, which comes after this

@@ -13,13 +13,16 @@ from herdkeeper_e2e.control_plane import AUDIT_POLICY, LOGGED_DRIVER, OPERATOR_U
 KIND = REPOSITORY / "e2e/kind"
 
 
+def call(function: str, *arguments: str, state: str = "/state") -> str:
+    """What a function of cluster.sh prints."""
+    command = f'eval "$(sed -n "/^{function}()/,/^}}/p" "$here/cluster.sh")"; {function} {" ".join(arguments)}'
+    environment = {"PATH": "/usr/bin:/bin", "here": str(KIND), "state": state}
+    return subprocess.run(["bash", "-euc", command], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 def configuration(mode: str) -> dict[str, Any]:
     """As cluster.sh makes it."""
-    function = "/^configuration()/,/^}/p"
-    command = f'eval "$(sed -n "{function}" "$here/cluster.sh")"; configuration {mode} /store'
-    environment = {"PATH": "/usr/bin:/bin", "here": str(KIND), "state": "/state"}
-    text = subprocess.run(["bash", "-euc", command], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return dict(yaml.safe_load(text))
+    return dict(yaml.safe_load(call("configuration", mode, "/store")))
 
 
 def of_api_server() -> dict[str, Any]:
@@ -35,6 +38,14 @@ def test_what_depends_on_the_machine_is_filled_in() -> None:
         mounted = [[(mount["hostPath"], mount["containerPath"]) for mount in node["extraMounts"]] for node in made["nodes"]]
         images = ("/store", "/kind/images")
         assert mounted == [[images, ("/state/audit-policy.yaml", "/kind/audit-policy.yaml")], [images], [images], [images]]
+
+
+def test_a_folder_that_the_engine_made_of_the_audit_policy_is_replaced(tmp_path) -> None:
+    (tmp_path / "audit-policy.yaml").mkdir()
+    (tmp_path / "mode").write_text("built")
+    call("fresh_state", state=str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == [AUDIT_POLICY.name]
+    assert (tmp_path / AUDIT_POLICY.name).read_text() == AUDIT_POLICY.read_text()
 
 
 def test_the_api_server_s_pod_mounts_its_audit_policy_and_the_folder_of_its_log_from_its_node() -> None:
