@@ -16,12 +16,13 @@ from herdkeeper.api import Checkpoint
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
-from herdkeeper.api.resource import Reference, SecretReference
+from herdkeeper.api.resource import Condition, Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
 from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
 from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
+from herdkeeper.jobs.validate import checkpoint_refusals
 from herdkeeper.planning.actions import Apply
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
@@ -628,6 +629,34 @@ def test_the_result_of_a_run_stays_when_its_job_and_pods_are_gone():
     assert (summary.fields["phase"], summary.fields["rows"]) == ("Succeeded", 7)
 
 
+def failed_before(reason: Reason, **status: Any) -> dict[str, Any]:
+    """The status fields that follow from a stored status of a failed Checkpoint, whose Ready has this reason."""
+    made = {"status": "False", "message": "no", "last_transition_time": "2026-11-21T14:30:00Z", "observed_generation": 1}
+    failed = with_status(CHECKPOINT, phase="Failed", conditions=(Condition(type="Ready", reason=reason, **made),), **status)
+    if reason is Reason.DELETING:
+        failed = with_metadata(failed, deletion_timestamp="2026-11-21T14:30:00Z")
+    return summarize_checkpoint(replace(SEEN, objects=objects(), checkpoint=failed)).fields
+
+
+def test_why_a_run_failed_stays_readable_while_its_message_tells_of_its_deletion():
+    deleted = failed_before(Reason.DELETING, failure="the bookies are full", message="it is being deleted: a Job removes its files")
+    assert deleted["failure"] == "the bookies are full"
+
+
+@pytest.mark.parametrize("reason", [Reason.FAILED, Reason.RESULT_UNKNOWN])
+def test_the_message_of_a_run_that_failed_under_an_earlier_version_tells_why(reason):
+    assert failed_before(reason, message="the bookies are full")["failure"] == "the bookies are full"
+    assert "failure" not in failed_before(Reason.DELETING, message="it is being deleted: a Job removes its files")
+
+
+def test_a_checkpoint_with_a_job_is_not_refused_for_followers_that_were_taken_away():
+    """Its end would not be told, and its schedule would wait for it."""
+    alone = with_spec(quickstart("Tablespace"), replicas=1)
+    assert [each.path for each in checkpoint_refusals(with_status(CHECKPOINT, phase="Pending"), alone)] == ["spec.verify"]
+    for begun in ({"phase": "Running", "job": "a-job"}, {"phase": "Succeeded"}, {"phase": "Failed"}):
+        assert checkpoint_refusals(with_status(CHECKPOINT, **begun), alone) == ()
+
+
 def test_the_result_of_an_earlier_checkpoint_of_this_name_is_not_that_of_this_one():
     name, ended_at = "flights-1-checkpoint", "2026-11-21T14:30:00Z"
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, "checkpoint at 3,9", ledger_id=3, entry_id=9, verified="compared with follower n1")
@@ -679,6 +708,7 @@ def test_a_job_whose_driver_said_nothing_is_still_told_of():
     summary = summarize_checkpoint(replace(SEEN, objects=objects({("Job", "flights-1-checkpoint"): failed})))
     assert (summary.fields["phase"], summary.health.reason) == ("Failed", Reason.FAILED)
     assert "DeadlineExceeded" in summary.health.message
+    assert summary.fields["failure"] == summary.health.message
 
 
 @pytest.mark.parametrize(

@@ -182,14 +182,39 @@ def test_a_schedule_is_looked_at_again_at_its_next_time(now, seconds):
     assert plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at(now))).requeue_after_seconds == pytest.approx(seconds)
 
 
-def test_a_run_whose_spec_is_refused_does_not_hold_up_its_schedule():
-    refused = Condition(
-        type="Ready", status="False", reason="InvalidSpec", message="no", last_transition_time="2026-05-09T03:00:01Z", observed_generation=1
-    )
+REFUSED = {
+    "conditions": (
+        Condition(
+            type="Ready",
+            status="False",
+            reason="InvalidSpec",
+            message="no",
+            last_transition_time="2026-05-09T03:00:01Z",
+            observed_generation=1,
+        ),
+    ),
+    "message": "spec.verify is Follower: no follower",
+}
+
+
+@pytest.mark.parametrize("phase", [None, "Pending"])
+def test_a_run_whose_spec_is_refused_does_not_hold_up_its_schedule(phase):
     (created,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (), at("09T03:00"))).actions
-    made = run_of(with_status(stored(created.manifest), conditions=(refused,), message="spec.verify is Follower: no follower"))
+    made = run_of(with_status(stored(created.manifest), phase=phase, **REFUSED))
     assert (made.phase, made.verified, made.completed) == ("Failed", False, at("09T03:00:01"))
     assert RunSeries(CHECKPOINTS, (made,), at("10T03:00")).decision == Start(at("10T03:00"))
+
+
+@pytest.mark.parametrize("begun", [{"phase": "Pending", "job": "a-job"}, {"phase": "Paused", "job": "a-job"}])
+def test_a_refused_run_that_has_a_job_gets_no_second_one_beside_it(begun):
+    (created,) = plan_schedule(RunSeries(AUDITS, (), at("09T03:00"))).actions
+    assert run_of(with_status(stored(created.manifest), **begun, **REFUSED)).active
+
+
+def test_the_reason_of_a_failed_run_is_told_while_the_run_is_deleted():
+    (created,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (), at("09T03:00"))).actions
+    failed = with_status(stored(created.manifest), phase="Failed", failure="the bookies are full", message="it is being deleted: a Job")
+    assert run_of(failed).message == "the bookies are full"
 
 
 def test_a_checkpoint_that_succeeded_is_verified_only_where_it_says_how():

@@ -251,3 +251,4 @@ class JobStatus(Status):
     started_at: Instant | None = Field(None, description="When the Job's pod started.")
     completed_at: Instant | None = Field(None, description="When the Job ended.")
     duration_seconds: float | None = Field(None, description="Seconds that the job worked.")
+    failure: str | None = Field(None, description="Why the run failed. It stays when `message` is about a deletion.")

@@ -64,7 +64,7 @@ def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
         f"its result is unknown{paused}: its Job succeeded, but its driver's termination message {fault}. See the log of its pod, if "
         f"it still exists (kubectl logs job/{run.fields['job']}){table}, and create another audit"
     )
-    return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
+    return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed", "failure": message})
 
 
 def _paused(seen: AuditRun, opens: datetime.datetime) -> Summary:
@@ -188,7 +188,7 @@ def _summary(run: Run, reported: dict[str, Any]) -> Summary:
         case "Succeeded":
             return Summary(Health("True", Reason.SUCCEEDED, message), everything)
         case "Failed":
-            return Summary(Health("False", Reason.FAILED, message), everything)
+            return Summary(Health("False", Reason.FAILED, message), {**everything, "failure": message})
         case "Running":
             return Summary(Health("False", Reason.RUNNING, message), everything)
         case "Pending":
@@ -206,6 +206,9 @@ def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
     if resource.status.phase == "Succeeded":
         return Summary(Health("True", Reason.SUCCEEDED, message), fields)
     ready = condition(resource, READY)
+    if ready is not None and ready.reason in (Reason.FAILED, Reason.RESULT_UNKNOWN):
+        fields.setdefault("failure", message)  # of an earlier version
+    message = fields.get("failure", message)
     if ready is not None and ready.reason == Reason.RESULT_UNKNOWN:
         return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), fields)
     return Summary(Health("False", Reason.FAILED, message), fields)

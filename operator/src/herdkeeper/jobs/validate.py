@@ -17,7 +17,7 @@ SHORTEST_WINDOW = datetime.timedelta(minutes=30)
 
 def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
     """Returns what is invalid in a Checkpoint, given the Tablespace that it refers to (or None)."""
-    return (*_names_to_use(checkpoint), *_no_follower(checkpoint, tablespace))
+    return () if _has_begun(checkpoint) else (*name_refusals(checkpoint.spec), *_no_follower(checkpoint, tablespace))
 
 
 def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Iterator[Refusal]:
@@ -29,13 +29,13 @@ def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Itera
 
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     """Returns what is invalid in a ReplicationAudit. Changed hours of a finished one don't matter: its result stays."""
-    return () if audit.is_over else (*_names_to_use(audit), *_window_refusals(audit.spec.window, "spec.window"))
+    names = name_refusals(audit.spec)
+    return () if audit.is_over else (*(names if not _has_begun(audit) else ()), *_window_refusals(audit.spec.window, "spec.window"))
 
 
-def _names_to_use(run: Checkpoint | ReplicationAudit) -> Iterator[Refusal]:
-    """Refuses names of a run that has made no Job. Otherwise its end is told, for which its schedule may wait."""
-    if not run.is_over and (run.status is None or run.status.job is None):
-        yield from name_refusals(run.spec)
+def _has_begun(run: Checkpoint | ReplicationAudit) -> bool:
+    """Returns whether a run has a Job, or had one: then its end is reported, for which its schedule may wait."""
+    return run.is_over or (run.status is not None and run.status.job is not None)
 
 
 def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:

@@ -127,7 +127,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         phase=phase,
         completed=completed,
         verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
-        message=(status.message if status is not None else None) or "",
+        message=(status.failure or status.message if status is not None else None) or "",
         going=made.metadata.deletion_timestamp is not None,
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,
@@ -140,9 +140,11 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
 
 
 def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.datetime | None]:
-    """A run with a refused spec never starts: it counts as failed, since its schedule would otherwise wait for it forever."""
-    ready = condition(made, READY)
-    phase = made.status.phase if made.status is not None else None
-    if phase is None and ready is not None and ready.reason == Reason.INVALID_SPEC:
+    """A refused run without a Job never starts: it counts as failed, since its schedule would otherwise wait for it forever."""
+    ready, status = condition(made, READY), made.status
+    if status is None:
+        return "Pending", None
+    begun = status.job is not None or status.phase not in (None, "Pending")
+    if not begun and ready is not None and ready.reason == Reason.INVALID_SPEC:
         return "Failed", moment_of(ready.last_transition_time)
-    return phase or "Pending", moment_of(made.status.completed_at) if made.status is not None else None
+    return status.phase or "Pending", moment_of(status.completed_at)
