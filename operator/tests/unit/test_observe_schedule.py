@@ -18,6 +18,7 @@ from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper_e2e.defaulting import stored
 
@@ -96,6 +97,29 @@ def test_a_finished_run_whose_claim_has_a_name_that_no_object_can_have_stops_no_
     assert plan_schedule(series).wait is None
 
 
+def with_a_password(name: str, **status: Any) -> dict[str, Any]:
+    """A Checkpoint whose address an earlier version's schema let in, and which nobody can correct any more."""
+    old = checkpoint(name, status=status)
+    store = {"uri": "s3://backups", "endpoint": "https://me:secret@s3", "credentialsSecretRef": {"name": "s"}}
+    old["spec"]["destination"] = {"objectStore": store}
+    return old
+
+
+ENDED = {"completedAt": "2026-05-10T04:00:00Z"}
+
+
+def test_a_run_that_is_over_and_whose_spec_can_not_be_read_stops_no_schedule():
+    made = {"phase": "Succeeded", "verified": "files re-read", "manifest": "an-instance/a-uuid/manifests/x.json"}
+    failed, succeeded = runs(with_a_password("a", phase="Failed", failure="why", **ENDED), with_a_password("b", **made, **ENDED))
+    assert (failed.phase, failed.message, text_of(failed.completed)) == ("Failed", "why", "2026-05-10T04:00:00Z")
+    assert (succeeded.verified, succeeded.log, succeeded.restorable) == (True, LogIdentity("an-instance", "a-uuid"), False)
+
+
+@pytest.mark.parametrize("status", [{}, {"phase": "Running", "job": "a-job"}, {"phase": "Failed", "rows": "many"}])
+def test_a_run_that_may_go_on_and_can_not_be_read_stops_its_schedule(status):
+    assert isinstance(runs(with_a_password("a", **status)), Unknown)
+
+
 ARCHIVED = {
     "metadata": {"name": "flights", "namespace": "demo"},
     "spec": {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": {"persistentVolumeClaim": {"claimName": "c"}}}}},
@@ -159,6 +183,11 @@ def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespac
     assert isinstance(seen(ARCHIVED, {**odd, "spec": {}}).checkpoints, Unknown), "nobody knows whose it is"
     assert seen(ARCHIVED, {**of_another("odd"), "status": {"phase": "Odd"}}).checkpoints, "one of another tablespace is not asked for"
     assert isinstance(seen({**ARCHIVED, "spec": {}}).tablespace, Unknown)
+
+
+def test_an_archive_may_need_a_checkpoint_that_can_not_be_read_unless_it_failed():
+    assert [made.metadata.name for made in seen(ARCHIVED, with_a_password("odd", phase="Failed")).checkpoints] == ["a"]
+    assert isinstance(seen(ARCHIVED, with_a_password("odd", phase="Succeeded")).checkpoints, Unknown)
 
 
 class DrillingCluster(Cluster):

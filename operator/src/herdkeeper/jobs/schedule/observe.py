@@ -17,6 +17,7 @@ from herdkeeper.api import (
 )
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.cluster_reader import ClusterReader
+from herdkeeper.clients.kubernetes import Unreadable
 from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.tablespace.observe import checkpoints_of
@@ -38,8 +39,11 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     found = reader.kubernetes.owned(schedule.KIND, schedule.key, ((API_VERSION, kind.KIND),))
     mine = [document for document in found.of_kind(kind.KIND) if is_owned_by(document, schedule.metadata.uid)]
     now = datetime.datetime.now(datetime.UTC)
-    made = reader.kubernetes.models(kind, mine)
-    runs: tuple[Run, ...] | Unknown = made if isinstance(made, Unknown) else _runs(made)
+    # Of one that is over the status tells enough, e.g. if an earlier version's schema let its spec in, and it can't be corrected.
+    unread = (each.rest for each in (reader.kubernetes.model(kind, document) for document in mine) if isinstance(each, Unreadable))
+    over = {each.metadata.name: each for each in unread if each.is_over and not each.unread_fields}
+    made = reader.kubernetes.models(kind, (document for document in mine if document["metadata"]["name"] not in over))
+    runs: tuple[Run, ...] | Unknown = made if isinstance(made, Unknown) else _runs((*made, *over.values()))
     # A run of its own that lost its labels is none of theirs: its time must have no second run.
     others = (one for one in reader.kubernetes.documents(kind, schedule.key.namespace) if not is_owned_by(one, schedule.metadata.uid))
     taken = frozenset(one["metadata"]["name"] for one in others)

@@ -23,7 +23,9 @@ from herdkeeper.shared.unknown import Unknown
 def plan_schedule(series: RunSeries) -> Plan:
     """Returns what to do now, and when to reconcile again. An unreadable run blocks starts and deletions: it may be any of them."""
     if isinstance(series.runs, Unknown):
-        return Plan.waiting(Reason.UNREADABLE, f"{series.runs.why}; nothing is started or deleted until then", requeue.UNREAD)
+        return Plan.waiting(
+            Reason.UNREADABLE, f"{series.runs.why}; nothing is started or deleted until it is corrected or deleted", requeue.UNREAD
+        )
     schedule, needed = series.schedule, series.needed
     kind, _ = kind_of_runs(schedule)
     expired = () if isinstance(needed, Unknown) else expired_runs(schedule, series.runs, series.now, needed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.api.checkpoint import CheckpointSpec
 from herdkeeper.api.job import Phase
 from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
@@ -110,7 +111,7 @@ class RunSeries:
 
 
 def run_of(made: Checkpoint | ReplicationAudit) -> Run:
-    """Returns a run from its resource. Raises ValueError if it has no creation time."""
+    """Returns a run from its resource, which has no spec if that can't be read. Raises ValueError if it has no creation time."""
     annotations = made.metadata.annotations
     requested = names.REQUESTED_AT_ANNOTATION in annotations
     text = annotations.get(names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION)
@@ -132,8 +133,9 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,
         proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
-        restorable=not (isinstance(made, Checkpoint) and made.status is not None and made.status.restorable is False),
-        tablespace=made.spec.tablespace_ref.name if isinstance(made, Checkpoint) else None,
+        restorable=made.spec is not None
+        and not (isinstance(made, Checkpoint) and made.status is not None and made.status.restorable is False),
+        tablespace=made.spec.tablespace_ref.name if isinstance(made.spec, CheckpointSpec) else None,
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
         instance_id=made.status.instance_id if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
