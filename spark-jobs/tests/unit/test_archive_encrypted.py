@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from played_log import PlayedLog
 from secret_keys import MountedSecret
 from test_log_archive import IDENTITY, Archive, reported
 
+from herdkeeper.protocol.log_archive import ArchivedRange
 from herdkeeper_jobs.archive import cli
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments
@@ -87,21 +88,33 @@ def test_an_archive_whose_beginning_nobody_can_read_any_more_is_reported(
     assert gone.current_at_millis != there.current_at_millis, "the archive goes on with the new key"
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            lambda content: json.dumps(json.loads(content) | {"runId": "another"}).encode(),
+            "differs from what the key '2026-11'",
+        ),
+        (lambda content: content[:-20], "is not a manifest of a segment: "),
+    ],
+    ids=["another run", "no JSON"],
+)
 def test_what_is_archived_behind_a_changed_beginning_counts_all_the_same(
-    archive: Archive, place: StoredPath, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, place: StoredPath, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch, changed: Callable[[bytes], bytes], told: str
 ) -> None:
     archive.log.metadata.instance_id = "c"
     rotated(archive, keys)
 
     def change() -> None:
         first = archive.folder / min(name for name in all_files(archive.folder) if name.endswith(".json"))
-        write(first, json.dumps(json.loads(first.read_bytes()) | {"runId": "another"}).encode())
+        write(first, changed(first.read_bytes()))
         archive.write(7, 2, closed=True)
 
-    there, changed = reported(archive, place, monkeypatch, change, encrypt_with=keys.folder / "2027-05")
-    assert there.trouble == ""
-    assert (changed.held and changed.held.last, changed.locked) == ((7, 1), "")
-    assert "was changed: its content differs from what the key '2026-11' sealed" in changed.trouble
+    there, report = reported(archive, place, monkeypatch, change, encrypt_with=keys.folder / "2027-05")
+    assert (there.trouble, there.held and there.held.first) == ("", (3, 0))
+    assert report.held == ArchivedRange((3, 0), 3000, True, (7, 1), 7001, (7, 2))
+    assert (told in report.trouble, report.locked) == (True, "")
+    assert report.current_at_millis != there.current_at_millis
 
 
 def test_a_changed_manifest_of_a_segment_is_neither_read_nor_continued_from(archive: Archive, keys: MountedSecret) -> None:

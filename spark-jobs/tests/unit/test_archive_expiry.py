@@ -327,6 +327,26 @@ def test_the_program_goes_on_archiving_when_nothing_can_expire_and_reports_why(
     assert (last.held.last, last.expiry_trouble, last.held.first) == ((7, 1), "", (3, 0))
 
 
+def test_the_program_goes_on_archiving_and_deletes_nothing_while_the_oldest_manifest_can_not_be_read(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = archive.log.metadata
+
+    def damage() -> None:
+        write(manifests(archive)[0], b"{")
+        metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
+        archive.write(7, 2, closed=True)
+        before.update(files(archive))
+
+    before = set[str]()
+    archiver(archive, monkeypatch, damage)
+    last = decode_archive_progress(metadata.told[PROGRESS_PATH])
+    assert last.held is not None
+    assert (last.held.first, last.held.last) == ((3, 0), (7, 1))
+    assert ("is not a manifest" in last.trouble, "is not a manifest" in last.expiry_trouble) == (True, True)
+    assert before < files(archive)
+
+
 def test_the_program_deletes_nothing_while_zookeeper_takes_no_report(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = archive.log.metadata
     before, write = files(archive), metadata.set

@@ -133,9 +133,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         _require_held(log, place, before.held)
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
-            oldest = oldest_segment(place.folder, place.identity)
-            held = None if oldest is None or copied.end is None else held_from(oldest, copied.end)
-            told = _with_beginning(_progress(before, copied, held, began), oldest, place)
+            told = _with_beginning(_progress(before, copied, began), copied.end, place)
             publish_progress(catalog.client, place, _expire(catalog, place, told))
     except Exception as error:
         failed = _failed(error)
@@ -182,22 +180,29 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         return replace(progress, expiry_trouble=failed.sentence[:_MOST_TROUBLE])
 
 
-def _with_beginning(progress: ArchiveProgress, oldest: SegmentManifest | None, place: Place) -> ArchiveProgress:
-    """Adds why the oldest segment can't be read. Keys are rotated: it has the oldest one that is still needed. What is archived counts all
-    the same, or the bookies would keep the log for a file that nobody can mend.
+def _with_beginning(progress: ArchiveProgress, end: SegmentManifest | None, place: Place) -> ArchiveProgress:
+    """Adds where the archive begins, and why its oldest segment can't be read. Keys are rotated: it has the oldest one still needed.
+    What is archived counts all the same, or the bookies would keep the log for a file that nobody can mend.
     """
     try:
+        oldest = oldest_segment(place.folder, place.identity)
+        progress = replace(progress, held=None if oldest is None or end is None else held_from(oldest, end))
         if oldest is not None:
             proven(oldest, place.folder)
     except KeyUnusable as error:
         return replace(progress, locked=str(error)[:_MOST_TROUBLE])
-    except InvariantViolated as error:
-        return replace(progress, trouble=str(error)[:_MOST_TROUBLE])
+    except (InvariantViolated, OSError) as error:
+        return replace(progress, trouble=_failed(error).sentence[:_MOST_TROUBLE])
     return replace(progress, locked="")
 
 
-def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:
-    """The progress of a run that began at a time, in seconds: all that was confirmed then is archived now, unless that is in doubt."""
+def _progress(before: ArchiveProgress, copied: Copied, began: float) -> ArchiveProgress:
+    """The progress of a run that began at a time, in seconds: all that was confirmed then is archived now, unless that is in doubt. The
+    archive begins where the last report said.
+    """
+    end, held = copied.end, before.held
+    if held is not None and end is not None:
+        held = replace(held, last=end.last.lsn, last_millis=end.highest_timestamp_millis, resume=end.resume)
     if not copied.complete or copied.doubt:
         return replace(before, held=held, trouble=copied.doubt)
     since = began if before.current_at_millis is None else before.current_at_millis / 1000
