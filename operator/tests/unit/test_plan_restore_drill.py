@@ -145,6 +145,13 @@ def test_no_checkpoint_of_the_tablespace_that_a_schedule_named_before_is_drawn()
     assert drawn == {own.metadata.name}
 
 
+def test_no_checkpoint_of_an_earlier_tablespace_of_the_same_name_is_drawn():
+    again = with_status(TABLESPACE, uuid="later")
+    assert isinstance(seen(tablespace=again).drawn, NothingToDraw)
+    own = with_status(NIGHTS[0], **{**NIGHTS[0].status.model_dump(), "manifest": manifest(7).replace(f"/{UUID}/", "/later/")})
+    assert seen(tablespace=again, checkpoints=(own, *NIGHTS[1:])).drawn == OF_NIGHTS[0]
+
+
 def test_a_schedule_that_names_another_tablespace_deletes_none_of_the_one_before_whose_archive_may_need_it():
     few = with_spec(OTHER, retention=Retention(keep_last=1))
     own = with_spec(NIGHTS[3], tablespace_ref=Reference(name="others"))
@@ -212,7 +219,7 @@ def test_no_moment_is_drawn_before_the_first_checkpoint_at_the_schedules_own_des
 @pytest.mark.parametrize(
     ("situation", "why"),
     [
-        (seen(checkpoints=()), "this schedule has no verified Checkpoint yet"),
+        (seen(checkpoints=()), "this schedule has no verified Checkpoint of this tablespace yet"),
         (seen(checkpoints=(with_status(NIGHTS[0], phase="Succeeded", manifest=manifest(7)),)), "this schedule has no verified Checkpoint"),
         (seen(checkpoints=(verified(7, deletion_timestamp="2026-05-10T04:00:00Z"),)), "this schedule has no verified Checkpoint"),
         (seen(tablespace=Unknown("the Tablespace flights can't be read")), "the Tablespace flights can't be read"),

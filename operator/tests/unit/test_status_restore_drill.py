@@ -16,6 +16,7 @@ from test_plan_restore_drill import (
     SPARK,
     TABLESPACE,
     UNUSABLE,
+    UUID,
     noted,
     of_the_moment,
     seen,
@@ -28,7 +29,7 @@ from herdkeeper.engine.gauges.drills import forget_drill, show_drill
 from herdkeeper.jobs.drill import state
 from herdkeeper.jobs.drill.plan import plan_drill, plan_scheduled_checkpoint
 from herdkeeper.jobs.drill.state import DrillObserved, drawn_name
-from herdkeeper.jobs.drill.status import drill_ended, drill_fields, drill_sentence
+from herdkeeper.jobs.drill.status import drill_ended, drill_fields, drill_sentence, own_drill
 from herdkeeper.jobs.schedule.status import summarize_scheduled_checkpoint
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.shared.names import ObjectKey
@@ -278,9 +279,49 @@ def test_whether_a_restore_was_tried_of_late(schedule, now, told):
         assert summary.health == drilled, "who looks at Ready alone is told, too"
 
 
+AGAIN = with_status(TABLESPACE, uuid=UUID)
+"""The tablespace, made again under its name."""
+
+
+@pytest.mark.parametrize(
+    ("uuid", "outcome", "now", "told"),
+    [
+        (UUID, "Succeeded", "10T06:00", ("True", "Drilled")),
+        (None, "Succeeded", "10T06:00", ("True", "Drilled")),
+        ("earlier", "Succeeded", "10T06:00", ("Unknown", "NotDrilled")),
+        ("earlier", "Failed", "10T06:00", ("Unknown", "NotDrilled")),
+        ("earlier", "Succeeded", "24T04:59", ("Unknown", "NotDrilled")),
+        ("earlier", "Succeeded", "24T05:01", ("False", "DrillOverdue")),
+    ],
+)
+def test_a_drill_of_an_earlier_tablespace_says_nothing_of_the_present_one(uuid, outcome, now, told):
+    schedule = noted(outcome=outcome, tablespace_uuid=uuid, **SUCCESS)
+    observed = seen(at(now), tablespace=AGAIN, schedule=schedule)
+    summary = summarize_scheduled_checkpoint(observed, {})
+    drilled = summary.conditions["RestoreDrilled"]
+    assert (drilled.status, drilled.reason.value) == told
+    assert summary.fields["lastDrill"]["outcome"] == outcome, "a fact stays"
+    assert (own_drill(observed, summary.fields) is None) == (uuid == "earlier")
+
+
+def test_the_first_drill_of_a_tablespace_made_again_takes_over_nothing_of_the_earlier_one():
+    last = noted(outcome="Failed", due="2026-05-03T05:00:00Z", tablespace_uuid="earlier", **SUCCESS).status.last_drill
+    schedule = failed_before(noted())
+    long_ago = {"drills_since": "2026-01-01T00:00:00Z", "last_drill": last}
+    schedule = schedule.model_copy(update={"status": schedule.status.model_copy(update=long_ago)})
+    summary = summarized(seen(tablespace=AGAIN, schedule=schedule))
+    drill = summary.fields["lastDrill"]
+    assert (drill["outcome"], drill["tablespaceUuid"], "lastSuccessfulTime" in drill) == ("Running", UUID, False)
+    assert summary.fields["drillsSince"] == "2026-05-03T05:00:00Z"
+    assert summary.conditions["RestoreDrilled"].reason.value == "NotDrilled"
+
+
 def test_a_drill_that_waits_for_something_to_restore_says_so():
     drilled = summarized(seen(checkpoints=())).conditions["RestoreDrilled"]
-    assert drilled.message == "no restore drill has succeeded yet; one is due, and this schedule has no verified Checkpoint yet"
+    assert drilled.message == (
+        "no restore drill of this tablespace has succeeded yet; one is due, and this schedule has no verified Checkpoint of this tablespace"
+        " yet"
+    )
 
 
 def test_what_is_known_of_drills_stays_while_runs_can_not_be_read():

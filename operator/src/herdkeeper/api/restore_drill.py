@@ -50,6 +50,9 @@ class DrillStatus(Model):
     )
     message: str = Field(description="The result; after a failure, the first difference or the cause.")
     checkpoint: str = Field(description="The Checkpoint that is restored. A Checkpoint that was created for the drill is deleted with it.")
+    tablespace_uuid: str | None = Field(
+        None, description="Identity of the tablespace inside HerdDB. A drill of another one says nothing of the present one."
+    )
     moment: Instant | None = Field(
         None, description="The moment chosen at random from the recovery window, or that of the chosen Checkpoint."
     )

@@ -46,7 +46,10 @@ class ScheduledCheckpointStatus(ScheduleStatus):
     newest_verified: str | None = Field(None, description="The newest Checkpoint that was verified.")
     newest_verified_time: Instant | None = Field(None, description="When it was completed.")
     verified: int | None = Field(None, description="Number of verified Checkpoints.")
-    drills_since: Instant | None = Field(None, description="When `drill` was first seen. Earlier times are not made up for.")
+    drills_since: Instant | None = Field(
+        None,
+        description="When `drill` was first seen, or the last drill of an earlier tablespace was due. Earlier times are not made up for.",
+    )
     last_drill: DrillStatus | None = Field(None, description="The newest drill.")
 
 

@@ -40,6 +40,7 @@ from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
+from herdkeeper.jobs.drill.status import own_drill
 from herdkeeper.jobs.observe import observe_audit, observe_checkpoint
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
 from herdkeeper.jobs.removal.plan import plan_removal
@@ -140,7 +141,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda schedule, _: schedule_refusals(schedule),
             lambda _, series: plan_scheduled_checkpoint(series, spark),
             lambda _, series, decided: summarize_scheduled_checkpoint(series, decided),
-            show_gauges=lambda schedule, _, fields: show_drill(schedule, fields.get("lastDrill")),
+            show_gauges=lambda schedule, series, fields: show_drill(schedule, own_drill(series, fields)),
             remove_gauges=forget_drill,
         ),
         ReplicationAudit.KIND: Steps(

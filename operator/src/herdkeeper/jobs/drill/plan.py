@@ -77,12 +77,13 @@ def _described(begun: DrillStatus) -> str:
 
 
 def _begun(series: CheckpointSeries, due: datetime.datetime, drawn: Drawn) -> DrillStatus:
-    last = series.newest_drill
+    last = series.newest_drill if series.drill_of_another is None else None
     return DrillStatus(
         scheduled_time=text_of(due),
         outcome="Running",
         message="chosen, and about to be restored",
         checkpoint=drawn.name,
+        tablespace_uuid=series.tablespace_uuid,
         moment=drawn.moment,
         last_successful_time=last.last_successful_time if last is not None else None,
     )

@@ -114,14 +114,28 @@ class CheckpointSeries(RunSeries):
         """Returns whether a run is of the tablespace that the schedule names now, as far as known: not of one that it named before, nor of
         an earlier one of the same name.
         """
-        uuid = self.tablespace.made_uuid if isinstance(self.tablespace, Tablespace) else None
-        same_log = uuid is None or run.log is None or run.log.tablespace_uuid == uuid
-        return same_log and run.tablespace in (None, self.schedule.spec.template.tablespace_ref.name)
+        of_another = self.is_another(None if run.log is None else run.log.tablespace_uuid)
+        return not of_another and run.tablespace in (None, self.schedule.spec.template.tablespace_ref.name)
+
+    @property
+    def tablespace_uuid(self) -> str | None:
+        """The uuid of the tablespace that the schedule names now; None if unknown."""
+        return self.tablespace.made_uuid if isinstance(self.tablespace, Tablespace) else None
+
+    def is_another(self, uuid: str | None) -> bool:
+        """Returns whether a uuid is known to be that of another tablespace than the schedule names now."""
+        return None not in (uuid, self.tablespace_uuid) and uuid != self.tablespace_uuid
 
     @property
     def newest_drill(self) -> DrillStatus | None:
         """The newest drill, by the stored status."""
         return self.schedule.status.last_drill if self.schedule.status is not None else None
+
+    @property
+    def drill_of_another(self) -> DrillStatus | None:
+        """The newest drill if it was of another tablespace than the schedule names now: then it says nothing of this one."""
+        drill = self.newest_drill
+        return drill if drill is not None and self.is_another(drill.tablespace_uuid) else None
 
     @property
     def running_drill(self) -> DrillStatus | None:
@@ -166,11 +180,12 @@ class CheckpointSeries(RunSeries):
             if begin is not None and end is not None and begin < end:
                 moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
                 return Drawn(names.drill_checkpoint(schedule.metadata.name, due), moment)
-        made = (each for each in self.drill.checkpoints if not is_made_for_a_drill(each) and is_restorable(each))
-        own = (each for each in made if each.spec.tablespace_ref == schedule.spec.template.tablespace_ref)
-        moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in own}
+        own = {run.name for run in self.known if self.is_of_the_tablespace(run)}
+        made = (each for each in self.drill.checkpoints if each.metadata.name in own and is_restorable(each))
+        moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in made}
         name = drawn_name(moments, seed)
-        return NothingToDraw("this schedule has no verified Checkpoint yet") if name is None else Drawn(name, moments[name])
+        nothing = NothingToDraw("this schedule has no verified Checkpoint of this tablespace yet")
+        return nothing if name is None else Drawn(name, moments[name])
 
     def _first_made_here(self, tablespace: Tablespace, window: RecoveryWindow, begin: datetime.datetime | None) -> datetime.datetime | None:
         """Returns the first moment from `begin` on that can be made at the schedule's destination, or None. A window that begins with a

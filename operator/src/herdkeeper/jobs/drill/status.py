@@ -26,6 +26,8 @@ def drill_fields(series: CheckpointSeries, decided: Mapping[str, Any]) -> Fields
         return {}
     status = series.schedule.status
     since = status.drills_since if status is not None else None
+    if series.drill_of_another is not None:
+        since = series.drill_of_another.scheduled_time
     observed = observed_drill(series)
     last = decided.get("lastDrill", None if observed is None else observed.document())
     return {"drillsSince": since or text_of(series.now), "lastDrill": last}
@@ -35,8 +37,15 @@ def drill_health(series: CheckpointSeries, fields: Fields) -> Health | None:
     """Returns the condition RestoreDrilled for the fields to be stored. None without declared drills."""
     if series.schedule.spec.drill is None:
         return None
-    last: Fields = fields["lastDrill"] or {}
-    return _failure(series, last) or _waiting(series, last) or _overdue(series, fields) or _newest(series, last)
+    last = own_drill(series, fields) or {}
+    since = moment_of(fields["drillsSince"])
+    return _failure(series, last) or _waiting(series, last) or _overdue(series, last, since) or _newest(series, last)
+
+
+def own_drill(series: CheckpointSeries, fields: Mapping[str, Any]) -> Fields | None:
+    """Returns `lastDrill`, unless it is of another tablespace than the schedule names now."""
+    last: Fields | None = fields.get("lastDrill")
+    return None if last is None or series.is_another(last.get("tablespaceUuid")) else last
 
 
 def _waiting(series: CheckpointSeries, last: Fields) -> Health | None:
@@ -52,7 +61,7 @@ def _what_stops(series: CheckpointSeries, last: Fields) -> StoreUnusable | None:
 
 def _failure(series: CheckpointSeries, last: Fields) -> Health | None:
     """Returns that a drill failed, until the next one succeeds, and what that one waits for."""
-    before = condition(series.schedule, RESTORE_DRILLED)
+    before = condition(series.schedule, RESTORE_DRILLED) if series.drill_of_another is None else None
     if last.get("outcome") == "Failed":
         return Health("False", Reason.DRILL_FAILED, drill_sentence(last))
     if last.get("outcome") == "Running" and before is not None and before.reason == Reason.DRILL_FAILED:
@@ -62,10 +71,9 @@ def _failure(series: CheckpointSeries, last: Fields) -> Health | None:
     return None
 
 
-def _overdue(series: CheckpointSeries, fields: Fields) -> Health | None:
-    success = _last_success(fields["lastDrill"] or {})
-    since = success or moment_of(fields["drillsSince"])
-    drill = series.schedule.spec.drill
+def _overdue(series: CheckpointSeries, last: Fields, since: datetime.datetime | None) -> Health | None:
+    success, drill = _last_success(last), series.schedule.spec.drill
+    since = success or since
     overdue = overdue_at(timetable_of(drill), since) if since is not None and drill is not None else None
     if overdue is None or series.now <= overdue:
         return None
@@ -87,7 +95,11 @@ def _last_success(last: Fields) -> datetime.datetime | None:
 
 
 def _success(at: datetime.datetime | None) -> str:
-    return f"the newest successful restore drill ended at {text_of(at)}" if at is not None else "no restore drill has succeeded yet"
+    return (
+        f"the newest successful restore drill ended at {text_of(at)}"
+        if at is not None
+        else "no restore drill of this tablespace has succeeded yet"
+    )
 
 
 def drill_ended(before: Fields | None, after: Fields | None) -> Fields | None:
