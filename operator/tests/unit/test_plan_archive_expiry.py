@@ -168,6 +168,31 @@ def test_nothing_goes_for_a_checkpoint_whose_key_is_gone() -> None:
     )
 
 
+@pytest.mark.parametrize(("locked", "begin"), [(set(), (10, 5)), ({"d20"}, (22, 5)), ({"d20", "d8"}, None)])
+def test_the_window_begins_with_the_first_checkpoint_whose_key_is_there_and_a_schedule_keeps_those_before(
+    locked: set[str], begin: tuple[int, int] | None
+) -> None:
+    observed = seen(LATER, locked=frozenset(locked))
+    found = archive_fields(ARCHIVED, replace(SEEN, archive=observed, checkpoints=(base(20), base(8))), UUID)
+    since = found.get("recoveryWindow", {}).get("fromLsn")
+    assert (since and (since["ledgerId"], since["entryId"])) == begin
+    stored = with_status(
+        ARCHIVED,
+        uuid=UUID,
+        archive=ArchiveStatus.model_validate(found["archive"]),
+        recovery_window=RecoveryWindow.model_validate(found["recoveryWindow"]) if begin is not None else None,
+    )
+    needed = needed_by_archive(stored, (base(25, 5), base(20), base(8), base(6)), INSTANCE, NOON)
+    assert needed == {"d20"} | ({"d8"} if begin == (22, 5) else set()), "the key may come back; the archive does not reach back to d25"
+
+
+def test_a_schedule_keeps_no_checkpoint_for_an_archive_that_begins_with_the_log() -> None:
+    found = archive_fields(ARCHIVED, replace(SEEN, archive=seen(), checkpoints=(base(20), base(8))), UUID)
+    archived, begins = ArchiveStatus.model_validate(found["archive"]), RecoveryWindow.model_validate(found["recoveryWindow"])
+    stored = with_status(ARCHIVED, uuid=UUID, archive=archived, recovery_window=begins)
+    assert needed_by_archive(stored, (base(20), base(8)), INSTANCE, NOON) == frozenset()
+
+
 def test_an_archive_without_a_retention_keeps_everything() -> None:
     assert decide_expiry(archive(None), seen(), (base(20), base(8)), LOG) is None
     assert expiry_steps(ARCHIVED, replace(SEEN, archive=seen(), checkpoints=(base(8),)), UUID) == ()

@@ -131,7 +131,11 @@ def needed_by_archive(
     begin = status.recovery_window.from_lsn if status.recovery_window is not None else None
     needed = {base.name for base in found if begin is not None and base.lsn == begin.position}
     if archive.retention is None:
-        return frozenset(needed)
+        # The window begins later while the key of its first base is gone. Somebody may put the key back.
+        first = status.archive.first_lsn.position if status.archive.first_lsn is not None else None
+        reached = (base for base in found if first is not None and first <= base.restart)
+        oldest = min(reached, key=_order, default=None) if begin is None or begin.position != first else None
+        return frozenset(needed | ({oldest.name} if oldest is not None else set()))
     until = moment_of(status.archive.lsn_timestamp)
     dated = [(moment, base) for base in found if (moment := base.holds_nothing_after) is not None]
     within, never = archive.retention.keep_within, datetime.datetime.min.replace(tzinfo=datetime.UTC)

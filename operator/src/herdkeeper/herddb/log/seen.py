@@ -66,8 +66,8 @@ class ArchiveObserved:
 
     `progress` is the archiver's report, None before the first; `pin` the operator's pin on unarchived log, or None. `trouble` is why the
     archiver's pod does not run, empty if it runs or was not checked. `now`: Unix seconds. `order` is the order to expire, or None.
-    `unread`: a Checkpoint of the tablespace can't be read. `doubted` tells by a Checkpoint's name why its files may be of no use. `store`
-    opens the declared object store, None without one, or names the unusable Secret.
+    `unread`: a Checkpoint of the tablespace can't be read. `doubted` tells by a Checkpoint's name why its files may be of no use; `locked`
+    are the names of those whose key is gone. `store` opens the declared object store, None without one, or names the unusable Secret.
     """
 
     progress: ArchiveProgress | Unknown | None = None
@@ -77,6 +77,7 @@ class ArchiveObserved:
     order: SeenOrder | Unknown | None = None
     unread: Unknown | None = None
     doubted: Mapping[str, str] = field(default_factory=dict)
+    locked: frozenset[str] = frozenset()
     store: StoreSecrets | StoreUnusable | None = None
 
 

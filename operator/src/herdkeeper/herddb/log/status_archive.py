@@ -49,7 +49,8 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     shown = {"archive": {key: value for key, value in known.items() if value is not None}}
     if held is None:
         return {**shown, **_remembered_window(tablespace, place)}
-    window = recovery_window(held, archive_begins(held, seen.archive, place), seen.with_files, (log, decision))
+    readable = tuple(each for each in seen.with_files if each.metadata.name not in seen.archive.locked)
+    window = recovery_window(held, archive_begins(held, seen.archive, place), readable, (log, decision))
     if isinstance(window, Unknown):
         window = remembered_archive(tablespace).get("recoveryWindow")
     return {**shown, **({} if window is None else {"recoveryWindow": window})}

@@ -80,7 +80,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     credentials = read_credentials(herddb, reader)
     pods = reader.kubernetes.owned(herddb.KIND, herddb.key, NODES)
     checkpoints, unread = checkpoints_of(tablespace, reader)
-    volumes = _volumes(checkpoints, namespace, reader)
+    volumes, keys = _volumes(checkpoints, namespace, reader), _keys(checkpoints, namespace, reader)
     seen = replace(
         seen,
         nodes=read_nodes(herddb, pods, reader),
@@ -96,7 +96,8 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
             trouble=_archiver_trouble(tablespace, reader),
             now=now.timestamp(),
             unread=unread,
-            doubted=doubts(checkpoints, volumes, _keys(checkpoints, namespace, reader)),
+            doubted=doubts(checkpoints, volumes, keys),
+            locked=frozenset(doubts(checkpoints, {}, keys)),
             store=_secrets_of_archive(tablespace, reader),
         ),
         instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
