@@ -182,6 +182,30 @@ def test_a_schedule_is_looked_at_again_at_its_next_time(now, seconds):
     assert plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at(now))).requeue_after_seconds == pytest.approx(seconds)
 
 
+def test_a_run_whose_deletion_waits_for_others_holds_up_no_schedule():
+    going = run("09T03:00", going=True)
+    series = RunSeries(CHECKPOINTS, (going,), at("10T03:00"))
+    assert (series.decision, series.active) == (Start(at("10T03:00")), None)
+    failed = run("08T03:00", "08T03:10", "Failed")
+    assert summarize_scheduled_audit(replace(series, runs=(failed, going))).health.reason is Reason.LAST_RUN_FAILED
+
+
+def test_a_schedule_tells_what_its_run_waits_for():
+    waits = run("08T03:00", phase="Pending", message="the Tablespace flights is not Ready")
+    told = "run-08T03:00 waits (the Tablespace flights is not Ready)"
+    assert summarize_scheduled_audit(RunSeries(AUDITS, (waits,), at("08T04:00"))).health.message.startswith(f"{told}; the next run is due")
+    overdue = summarize_scheduled_checkpoint(CheckpointSeries(CHECKPOINTS, (waits,), at("20T04:00")), {}).health
+    assert (overdue.reason, overdue.message.endswith(f"; {told}")) == (Reason.CHECKPOINT_OVERDUE, True)
+
+
+def test_after_a_run_of_a_clock_that_was_ahead_the_next_one_is_told_for_when_it_is_made():
+    series = RunSeries(AUDITS, (run("20T03:00", "20T03:40"),), at("10T04:00"))
+    told = summarize_scheduled_audit(series)
+    assert told.fields["nextScheduleTime"] == "2026-05-21T03:00:00Z"
+    assert replace(series, now=at("21T02:59")).decision == NotDue()
+    assert replace(series, now=at("21T03:00")).decision == Start(at("21T03:00"))
+
+
 REFUSED = {
     "conditions": (
         Condition(

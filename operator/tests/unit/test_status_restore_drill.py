@@ -37,6 +37,7 @@ from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
 ENDED_AT = "2026-05-10T05:09:00Z"
+REFUSED = Condition(type="Ready", status="False", reason="InvalidSpec", message="no", last_transition_time=ENDED_AT, observed_generation=1)
 DRAWN = NIGHTS[1].metadata.name
 RESTORED = RestoreSummary(
     "r", JobOutcome.SUCCEEDED, "300 rows restored", rows=300, tables=2, verified="300 rows compared", duration_seconds=61.23
@@ -194,6 +195,10 @@ def test_a_drill_that_goes_on_says_what_it_waits_for():
     ("made", "told"),
     [
         (of_the_moment({"phase": "Failed", "message": "no ledger 7"}), "no Checkpoint of that moment could be made: no ledger 7"),
+        (
+            of_the_moment({"phase": "Pending", "message": "spec.verify is Follower: no follower", "conditions": (REFUSED,)}),
+            "no Checkpoint of that moment could be made: spec.verify is Follower: no follower",
+        ),
         (
             of_the_moment({"phase": "Running"}, deletion_timestamp="2026-05-10T05:01:00Z"),
             "its Checkpoint was deleted before it was restored",

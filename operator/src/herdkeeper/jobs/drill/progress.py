@@ -8,6 +8,7 @@ from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.jobs.drill.state import CheckpointSeries, NothingToDraw, due_of, is_restorable
+from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.shared.time import text_of
 from herdkeeper.spark.run import observe_run
@@ -32,7 +33,7 @@ def why_not_made(checkpoint: Checkpoint) -> str | None:
     """Returns why the Checkpoint of a drill's moment will not be restored. None if it was made, or may be."""
     if checkpoint.metadata.deletion_timestamp is not None:
         return "its Checkpoint was deleted before it was restored"
-    if checkpoint.status is not None and checkpoint.status.phase == "Failed":
+    if run_of(checkpoint).phase == "Failed":  # also one that is refused
         return f"no Checkpoint of that moment could be made: {_reported(checkpoint)}"
     return None
 

@@ -48,8 +48,8 @@ class Run:
 
     @property
     def active(self) -> bool:
-        """Whether it has not ended."""
-        return self.phase in ("Pending", "Running", "Paused")
+        """Whether it has not ended. One that is being deleted is stopped, and its deletion may wait for others."""
+        return self.phase in ("Pending", "Running", "Paused") and not self.going
 
 
 Decision = Start | Missed | NotDue
@@ -94,16 +94,19 @@ class RunSeries:
             raise ValueError(f"the {self.schedule.KIND} {self.schedule.metadata.name} has no creationTimestamp")
         return created
 
+    @property
+    def done_until(self) -> datetime.datetime:
+        """When the newest run was made, requested or scheduled and perhaps deleted by now. After now if a clock was ahead."""
+        status = self.schedule.status
+        last = moment_of(status.last_schedule_time) if status is not None else None
+        return max(self.created_at, last or self.created_at, *(run.due for run in self.known))
+
     @cached_property
     def decision(self) -> Decision:
         """The decision on the newest unhandled time. Earlier missed times are skipped. A late decision equals a timely one: a run blocks it
         that is active, or was at this time.
         """
-        status = self.schedule.status
-        last = moment_of(status.last_schedule_time) if status is not None else None
-        # when the newest run was made, requested or scheduled and perhaps deleted by now
-        done_until = max(self.created_at, last or self.created_at, *(run.due for run in self.known))
-        due = pending_time(self.schedule.spec, done_until, self.now)
+        due = pending_time(self.schedule.spec, self.done_until, self.now)
         if due is None:
             return NotDue()
         blocking = (run.name for run in self.known if run.active or (run.due < due and run.completed is not None and run.completed > due))

@@ -81,15 +81,21 @@ def _current(series: CheckpointSeries, verified: list[Run]) -> Health:
         return Health("True", Reason.SCHEDULED, newest)
     since = "more than two periods of the schedule ago" if success else "and the schedule is older than two of its periods"
     suspended = "; spec.suspend is true" if spec.suspend else ""
-    return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, {since}{suspended}")
+    going_on = "" if series.active is None else f"; {_done_by(series.active)}"
+    return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, {since}{suspended}{going_on}")
+
+
+def _done_by(active: Run) -> str:
+    why = f" ({active.message})" if active.message else ""
+    return f"{active.name} is running" if active.phase == "Running" else f"{active.name} waits{why}"
 
 
 def _health(series: RunSeries) -> Health:
-    ended = [run for run in series.known if not run.active]
+    ended = [run for run in series.known if run.phase in ("Succeeded", "Failed")]
     following = _next(series)
     comes = f"the next run is due at {following}" if following is not None else "spec.suspend is true: no run is due"
     if series.active is not None:
-        comes = f"{series.active.name} is running; {comes}"
+        comes = f"{_done_by(series.active)}; {comes}"
     if ended and ended[-1].phase == "Failed":
         return Health("False", Reason.LAST_RUN_FAILED, f"{ended[-1].name} failed ({ended[-1].message}); {comes}")
     decision = series.decision
@@ -113,7 +119,8 @@ def _fields(series: RunSeries, successes: list[Run]) -> dict[str, Any]:
 
 
 def _next(series: RunSeries) -> str | None:
-    following = None if series.schedule.spec.suspend else timetable_of(series.schedule.spec).after(series.now)
+    since = max(series.now, series.done_until)
+    following = None if series.schedule.spec.suspend else timetable_of(series.schedule.spec).after(since)
     return None if following is None else text_of(following)
 
 
