@@ -161,8 +161,13 @@ def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():
             Reason.INVALID_SPEC,
             "failed: take a later time; delete this Tablespace and create one from another Checkpoint",
         ),
+        (
+            with_status(CHECKPOINT, phase="Failed", failure="take a later time", message="it is being deleted: a Job removes its files"),
+            Reason.INVALID_SPEC,
+            "failed: take a later time; delete this Tablespace and create one from another Checkpoint",
+        ),
     ],
-    ids=["no checkpoint", "still running", "failed"],
+    ids=["no checkpoint", "still running", "failed", "failed, and being deleted"],
 )
 def test_nothing_is_made_before_the_checkpoint_succeeded(checkpoint, reason, words):
     seen = replace(ABSENT, checkpoint=checkpoint)

@@ -190,6 +190,23 @@ def test_a_run_whose_deletion_waits_for_others_holds_up_no_schedule():
     assert summarize_scheduled_audit(replace(series, runs=(failed, going))).health.reason is Reason.LAST_RUN_FAILED
 
 
+@pytest.mark.parametrize(
+    ("newest", "now", "current"),
+    [
+        ("2026-05-09T03:40:00Z", "11T03:40", ("Unknown", "Unreadable")),
+        ("2026-05-09T03:40:00Z", "11T03:41", ("False", "CheckpointOverdue")),
+        (None, "09T04:00", ("False", "CheckpointOverdue")),
+    ],
+)
+def test_checkpoints_become_overdue_also_while_the_runs_can_not_be_read(newest, now, current):
+    before = with_status(CHECKPOINTS, newest_verified_time=newest)
+    summary = summarize_scheduled_checkpoint(CheckpointSeries(before, Unknown("x can't be read"), at(now)), {})
+    found = summary.conditions["Current"]
+    assert (found.status, found.reason.value) == current
+    assert found.message.endswith("x can't be read")
+    assert (summary.health.status, summary.health.reason) == ("Unknown", Reason.UNREADABLE)
+
+
 def test_a_schedule_tells_what_its_run_waits_for():
     waits = run("08T03:00", phase="Pending", message="the Tablespace flights is not Ready")
     told = "run-08T03:00 waits (the Tablespace flights is not Ready)"

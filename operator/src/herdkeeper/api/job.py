@@ -252,3 +252,8 @@ class JobStatus(Status):
     completed_at: Instant | None = Field(None, description="When the Job ended.")
     duration_seconds: float | None = Field(None, description="Seconds that the job worked.")
     failure: str | None = Field(None, description="Why the run failed. It stays when `message` is about a deletion.")
+
+    @property
+    def told(self) -> str:
+        """Why the run failed, else what `message` says of it."""
+        return self.failure or self.message or ""

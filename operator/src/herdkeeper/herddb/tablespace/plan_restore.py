@@ -122,7 +122,7 @@ def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> W
     if comes_too_late(tablespace, checkpoint):
         why = "is being deleted with its files"
     elif checkpoint.status is not None and checkpoint.status.phase == "Failed":
-        why = f"failed: {checkpoint.status.message}" if checkpoint.status.message else "failed"
+        why = f"failed: {checkpoint.status.told}" if checkpoint.status.told else "failed"
     else:
         return None
     return Wait(Reason.INVALID_SPEC, f"{field}: that Checkpoint {why}; delete this Tablespace and create one from another Checkpoint")

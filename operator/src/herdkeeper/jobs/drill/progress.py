@@ -44,7 +44,7 @@ def failed(drill: DrillStatus, why: str, at: str | None) -> DrillStatus:
 
 
 def _reported(checkpoint: Checkpoint) -> str:
-    return (checkpoint.status.message if checkpoint.status is not None else None) or "it has not started"
+    return (checkpoint.status.told if checkpoint.status is not None else "") or "it has not started"
 
 
 def _of_the_moment(drill: DrillStatus, checkpoint: Checkpoint | None) -> DrillStatus:

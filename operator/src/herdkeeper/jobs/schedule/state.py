@@ -131,7 +131,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         phase=phase,
         completed=completed,
         verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
-        message=(status.failure or status.message if status is not None else None) or "",
+        message=status.told if status is not None else "",
         going=made.metadata.deletion_timestamp is not None,
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from herdkeeper.jobs.audit.state import is_of
@@ -14,7 +16,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import CURRENT, RESTORE_DRILLED
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.time import text_of
+from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.shared.unknown import Unknown
 
@@ -31,7 +33,7 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, decided: Mapping[st
     `decided` are the fields that the plan decides.
     """
     if isinstance(series.runs, Unknown):
-        return _unreadable(series, series.runs)
+        return replace(_unreadable(series, series.runs), conditions={CURRENT: _current_by_status(series, series.runs)})
     verified = sorted((run for run in series.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
     kept = [run for run in verified if not run.going]
     mine = [run for run in kept if series.is_of_the_tablespace(run)]
@@ -73,16 +75,30 @@ def _current(series: CheckpointSeries, verified: list[Run]) -> Health:
     """`verified`: the verified checkpoints of the tablespace that nobody deletes, in order. One that no restore can load does not count."""
     spec = series.schedule.spec
     success = max((run.completed for run in verified if run.completed and run.restorable), default=None)
-    overdue = overdue_at(timetable_of(spec), success or series.created_at)
     newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "there is no verified checkpoint"
     if verified and not verified[-1].restorable:
         newest = f"{verified[-1].name} can't be restored as it is (its status.message says why); of the others {newest}"
-    if overdue is None or series.now <= overdue:
+    if not _is_overdue(series, success):
         return Health("True", Reason.SCHEDULED, newest)
     since = "more than two periods of the schedule ago" if success else "and the schedule is older than two of its periods"
     suspended = "; spec.suspend is true" if spec.suspend else ""
     going_on = "" if series.active is None else f"; {_done_by(series.active)}"
     return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, {since}{suspended}{going_on}")
+
+
+def _current_by_status(series: CheckpointSeries, unread: Unknown) -> Health:
+    """The same while the runs can't be read, and nothing is started."""
+    success = moment_of(_before(series).get("newestVerifiedTime"))
+    if not _is_overdue(series, success):
+        return Health("Unknown", Reason.UNREADABLE, unread.why)
+    newest = f"the newest known verified checkpoint was completed at {text_of(success)}" if success else "no verified checkpoint is known"
+    return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, and nothing is started: {unread.why}")
+
+
+def _is_overdue(series: CheckpointSeries, success: datetime.datetime | None) -> bool:
+    """Returns whether two periods have passed since the newest success, or since the schedule was created."""
+    overdue = overdue_at(timetable_of(series.schedule.spec), success or series.created_at)
+    return overdue is not None and series.now > overdue
 
 
 def _done_by(active: Run) -> str:
