@@ -12,6 +12,7 @@ import pytest
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import RECORD
 
+from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.look import look
@@ -29,9 +30,11 @@ from herdkeeper.planning.actions import (
     BarPromotion,
     ChangeTablespaceRecord,
     CloseLedger,
+    Create,
     EnsureZnode,
     Plan,
     Resize,
+    SetBookieMode,
     WakeNodes,
 )
 from herdkeeper.planning.summary import Health, Summary
@@ -71,6 +74,9 @@ class Writer:
     def resize(self, _namespace: str, action: Resize) -> None:
         raise RefusedError(f"{action.name}: exceeded quota")
 
+    def create(self, action: Create) -> None:
+        raise RefusedError(f"{action.manifest['metadata']['name']}: exceeded quota")
+
     def write_status(self, _resource: object, _status: object) -> None:
         """What is told of it is another test's."""
 
@@ -90,7 +96,7 @@ SERVICE = Apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "fl
 def done_of(*actions, lost=("/b",)):
     """What of the actions was done, where others have changed these records before: in ZooKeeper, in Kubernetes, and what failed."""
     znodes, writer = Znodes(frozenset(lost)), Writer()
-    failed = execute(CLUSTER, Plan(actions), Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None))
+    failed = execute(CLUSTER, Plan(actions), Clients(writer, ClusterReader(None, znodes, None), BookieAdmin(), lambda: True, None))
     return znodes.done, writer.applied, failed
 
 
@@ -154,6 +160,27 @@ def test_a_volume_claim_that_kubernetes_refuses_to_resize_keeps_nothing_else_fro
     assert (done, applied) == (["/root"], ["Service"])
     assert failed is not None
     assert failed.message.endswith("bk-bookie-0-ledgers: exceeded quota")
+
+
+def created(kind: str) -> Create:
+    return Create({"apiVersion": "v1", "kind": kind, "metadata": {"name": "bk-bookie-1-drain-1"}})
+
+
+@pytest.mark.parametrize(
+    ("action", "applied"),
+    [
+        (created("Job"), ["Service"]),
+        (created("ConfigMap"), ["Service"]),
+        (SetBookieMode("bk-1", "127.0.0.1:not-a-port", True, "a token", Reason.DRAINING), ["Service"]),
+        (created("PersistentVolumeClaim"), []),
+    ],
+)
+def test_a_step_of_a_drain_that_is_refused_holds_up_no_new_bookie(action, applied):
+    """A quota may refuse its Job for ever, and a bookie the order to be read-only. Without its claims a bookie gets no StatefulSet."""
+    _, found, failed = done_of(action, SERVICE)
+    assert found == applied
+    assert failed is not None
+    assert failed.backs_off
 
 
 def test_an_open_ledger_whose_writer_is_away_keeps_no_other_one_open(monkeypatch):

@@ -293,6 +293,28 @@ def test_a_change_reaches_one_serving_bookie_at_a_time():
     assert made.wait.reason is Reason.WAITING_FOR_OTHERS
 
 
+LARGER = with_spec(CHANGED, bookies=5)
+FIFTH = BookieIdentity(4, "bk-bookie-4-eeeeee")
+
+
+@pytest.mark.parametrize(
+    ("situation", "kinds", "made", "expected"),
+    [
+        ("its claims are refused", (), False, ["bk-bookie-0-0"]),
+        ("one of its claims is refused", ("journal",), False, ["bk-bookie-0-0"]),
+        ("its StatefulSet is refused", ("journal", "ledgers"), False, ["bk-bookie-0-0"]),
+        ("its pod is refused, and would take the place of the one that restarts", ("journal", "ledgers"), True, []),
+    ],
+)
+def test_a_roll_goes_on_while_a_quota_refuses_to_make_a_new_bookie(situation, kinds, made, expected):
+    parts = [claim(f"bk-bookie-4-{kind}", **{names.BOOKIE_ID_ANNOTATION: FIFTH.bookie_id}) for kind in kinds]
+    stateful_set = live([build_bookie(LARGER, FIFTH, STORE.address)]) if made else {}
+    found = plan(*claims(0, 1, 2, 3), *parts, due(0, 1, cluster=LARGER), stateful_set, cluster=LARGER)
+    assert restarted(found) == expected, situation
+    order = [type(step) for step in found.actions if isinstance(step, (Create, Delete)) or step.manifest["kind"] == "StatefulSet"]
+    assert made or order == [Delete, *[Create] * (2 - len(kinds)), Apply], situation
+
+
 def test_of_registered_bookies_none_of_which_is_ready_one_is_restarted_at_a_time():
     made = plan(*claims(0, 1, 2, 3), due(0, 1, 2, 3, **NOT_READY), cluster=CHANGED)
     assert restarted(made) == [PODS[0]]

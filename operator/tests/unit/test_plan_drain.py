@@ -28,7 +28,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     later_steps,
     next_step,
 )
-from herdkeeper.bookkeeper.drain.state import drains_of, rounds_of, why_waiting
+from herdkeeper.bookkeeper.drain.state import drains_of, rounds_of, why_held_up
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
@@ -295,11 +295,58 @@ def test_a_drain_tells_why_the_pod_of_its_round_does_not_start(situation, status
     objects = Objects({of: {"kind": of[0], **item} for of, item in found.items()})
     begun = rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1)
     moving = next_step(replace(READ_ONLY, rounds=begun), HEALTHY)
-    retiring = next_step(replace(STOPPED, retirement=JobState.RUNNING, retirement_waits=why_waiting(objects, job)), HEALTHY)
+    retiring = next_step(replace(STOPPED, retirement=JobState.RUNNING, retirement_waits=why_held_up(objects, job)), HEALTHY)
     for step, reason in ((moving, Reason.MOVING_LEDGERS), (retiring, Reason.RETIRING)):
         assert isinstance(step, Wait)
         assert step.reason is reason
         assert (f"; the pod of the Job {job} is waiting: {told}" in step.message) is bool(told), situation
+
+
+LOW = "The node was low on resource: memory. Container move was using 5Gi, request is 4Gi"
+
+
+def pod_of(name: str, at: str, status: dict[str, object]) -> dict[tuple[str, str], dict[str, object]]:
+    """A pod of the first round's Job, made at that time of a day."""
+    labels = {"batch.kubernetes.io/job-name": "bk-bookie-1-drain-1"}
+    metadata = {"name": name, "creationTimestamp": f"2026-11-21T{at}Z", "labels": labels}
+    return {("Pod", name): {"kind": "Pod", "metadata": metadata, "status": status}}
+
+
+def evicted(at: str, phase: str = "Failed", status: str = "True") -> dict[str, object]:
+    entry = {"type": "DisruptionTarget", "status": status, "reason": "TerminationByKubelet", "lastTransitionTime": f"2026-11-21T{at}Z"}
+    return {"phase": phase, "message": LOW, "conditions": [entry]}
+
+
+@pytest.mark.parametrize(
+    ("situation", "pods", "job", "told"),
+    [
+        ("a node lacks memory", {**pod_of("a", "14:00:00", evicted("14:20:00"))}, {}, f"evicted 1 time since 2026-11-21T14:20:00Z ({LOW})"),
+        (
+            "again and again",
+            {
+                **pod_of("a", "14:00:00", evicted("14:20:00")),
+                **pod_of("b", "14:21:00", evicted("14:40:00")),
+                **pod_of("c", "14:41:00", {"phase": "Running"}),
+            },
+            {},
+            f"evicted 2 times since 2026-11-21T14:20:00Z ({LOW}): make room on the nodes",
+        ),
+        ("a drained node takes the pod's object along", pod_of("b", "14:21:00", {"phase": "Running"}), {}, "its pod at 2026-11-21T14:21:00Z"),
+        ("it was tried again since it failed", pod_of("b", "14:21:00", {"phase": "Running"}), {"failed": 1}, ""),
+        ("it has just begun", pod_of("a", "14:00:01", {"phase": "Running"}), {}, ""),
+        ("its pod is to be evicted", pod_of("a", "14:00:01", evicted("14:20:00", phase="Running")), {}, ""),
+        ("it was to be evicted, and failed by itself", pod_of("a", "14:00:01", evicted("14:20:00", status="False")), {}, ""),
+    ],
+)
+def test_a_drain_tells_that_the_pod_of_its_job_was_evicted_since_when_and_what_helps(situation, pods, job, told):
+    """Kubernetes counts no eviction as a failure of the Job, so that it goes on for ever."""
+    name = "bk-bookie-1-drain-1"
+    running = {"kind": "Job", "metadata": {"name": name}, "status": {"startTime": "2026-11-21T14:00:00Z", **job}}
+    objects = Objects({("ConfigMap", name): {"metadata": {"name": name}}, ("Job", name): running, **pods})
+    step = next_step(replace(READ_ONLY, rounds=rounds_of(BookKeeperNames(ObjectKey("n", "bk")), objects, 1)), HEALTHY)
+    assert isinstance(step, Wait)
+    assert told in step.message, situation
+    assert ("spec.pods.priorityClassName" in step.message) is bool(told), situation
 
 
 def test_a_job_that_a_cancelled_drain_left_behind_does_not_stand_for_the_record_of_the_next_one() -> None:

@@ -33,8 +33,12 @@ from herdkeeper.sql.errors import SqlError
 
 logger = structlog.get_logger()
 
-_ALONE = (do.BarPromotion, do.CloseLedger, do.Resize)
-"""Actions on which no later one depends. Each may fail for long: a node refuses or is silent, or a quota refuses."""
+_ALONE = (do.BarPromotion, do.CloseLedger, do.Resize, do.SetBookieMode)
+"""Actions on which no later one depends. Each may fail for long: a server refuses or is silent, or a quota refuses."""
+_CREATED_ALONE = ("ConfigMap", "Job")
+"""Kinds of which the same holds if they are created: those of a drain's round."""
+_CHEAP = (do.BarPromotion, do.Resize)
+"""Those of them of which a retry costs little."""
 
 
 class LiveReadsNeededError(Exception):
@@ -69,10 +73,15 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
     for action in plan.actions:
         failed = perform(resource, action, clients)
         first = first or failed
-        if failed is not None and not isinstance(action, _ALONE):
+        if failed is not None and not _stands_alone(action):
             return first
-        backs_off = backs_off or (failed is not None and isinstance(action, do.CloseLedger))  # a silent node holds the worker for long
+        # a silent server holds the worker for long, and a drain's step reads all ledgers
+        backs_off = backs_off or (failed is not None and not isinstance(action, _CHEAP))
     return None if first is None else replace(first, backs_off=backs_off)
+
+
+def _stands_alone(action: Action) -> bool:
+    return isinstance(action, _ALONE) or (isinstance(action, do.Create) and action.manifest["kind"] in _CREATED_ALONE)
 
 
 def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:

@@ -279,16 +279,16 @@ def pod_trouble(pod: Json | None) -> str:
     ended = _last_failure(failed, pod)
     waiting = failed.get("state", {}).get("waiting") or {}
     if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-        return f"{waiting['reason']}; {ended}" if ended else _shortened(f"{waiting['reason']} {waiting.get('message', '')}".strip())
+        return f"{waiting['reason']}; {ended}" if ended else shortened(f"{waiting['reason']} {waiting.get('message', '')}".strip())
     for entry in status.get("conditions") or []:
         if entry["type"] == "PodScheduled" and entry["status"] == "False":
-            return _shortened(f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}")
+            return shortened(f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}")
     if ended and "terminated" in failed.get("state", {}):
         return ended
     return f"{STARTING}; {ended}" if ended else STARTING
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """Returns a text of at most MAX_MESSAGE_LENGTH characters, which ends with a whole word."""
     return textwrap.shorten(text, MAX_MESSAGE_LENGTH, placeholder=" …")
 
@@ -303,7 +303,7 @@ def _last_failure(container: Json, pod: Json) -> str:
     if heap or ended.get("reason") == "OOMKilled":
         component = label(pod, names.COMPONENT_LABEL) or ""
         return f"it ran out of memory ({heap[1] if heap else 'OOMKilled'}): raise {_MEMORY_FIELDS.get(component, 'its memory')}"
-    return _shortened(f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}")
+    return shortened(f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}")
 
 
 def _failure_line(message: str) -> str:

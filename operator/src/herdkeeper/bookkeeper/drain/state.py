@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -23,9 +24,14 @@ from herdkeeper.codecs.bookkeeper.share import Share, unread_shares
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.names import BookKeeperNames
-from herdkeeper.shared.objects import STARTING, Objects, ended_in, job_ended, pod_trouble, pods_of_job
+from herdkeeper.shared.objects import STARTING, Json, Objects, ended_in, job_ended, pod_trouble, pods_of_job, shortened
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+
+
+LATE_SECONDS = 60.0
+"""A Job's first pod is not made later than that, unless something refuses it."""
+_MORE_ROOM = "make room on the nodes, or set spec.pods.priorityClassName or more spec.resources, and delete this Job"
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def _round(objects: Objects, number: int, job: str) -> Round:
     kept = is_kept(objects.get("ConfigMap", job) or {})
     if state is JobState.FAILED:
         return Round(number, state, f"{message or 'its pods left no message'}; delete the Job {job} to try again", kept)
-    return Round(number, state, message, kept, why_waiting(objects, job))
+    return Round(number, state, message, kept, why_held_up(objects, job))
 
 
 def job_state_of(objects: Objects, name: str) -> JobState:
@@ -124,16 +130,47 @@ def job_state_of(objects: Objects, name: str) -> JobState:
     return JobState.RUNNING if end is None else JobState.FAILED if end.failed else JobState.DONE
 
 
-def why_waiting(objects: Objects, name: str) -> str:
-    """Returns why a Job has no pod, as for a quota, or one that does not start. An empty string if it runs or has ended, or is about to
-    run.
+def why_held_up(objects: Objects, name: str) -> str:
+    """Returns why a Job has no pod, as for a quota, or one that does not start, or one that was evicted. An empty string if the Job gets
+    on, or has ended.
     """
     if job_state_of(objects, name) is not JobState.RUNNING:
         return ""
     pods = pods_of_job(objects, name)
     newest = pods[-1] if pods else None
     starts = newest is not None and (newest.get("status", {}).get("phase") != "Pending" or pod_trouble(newest) == STARTING)
-    return "" if starts else f"the pod of the Job {name} is waiting: {pod_trouble(newest)}"
+    waiting = "" if starts else f"the pod of the Job {name} is waiting: {pod_trouble(newest)}"
+    return "; ".join(filter(None, (waiting, _evictions(objects, name))))
+
+
+def _evictions(objects: Objects, name: str) -> str:
+    """Returns how often the pod of a Job was evicted, since when, and what helps. Kubernetes counts no eviction as a failure, and only a
+    kubelet leaves the evicted pod behind. Of others only the time of the pod that replaced it tells.
+    """
+    pods = pods_of_job(objects, name)
+    evicted = [status for pod in pods if (status := pod.get("status", {})).get("phase") == "Failed" and _disruption(status)]
+    if evicted:
+        last, since = evicted[-1], _disruption(evicted[0]).get("lastTransitionTime")
+        why = shortened(str(last.get("message") or _disruption(last).get("message")))
+        return f"the pod of the Job {name} was evicted {counted(len(evicted), 'time')} since {since} ({why}): {_MORE_ROOM}"
+    status = (objects.get("Job", name) or {}).get("status", {})
+    begun, newest = status.get("startTime"), pods[-1]["metadata"]["creationTimestamp"] if pods else None
+    if not begun or newest is None or status.get("failed") or _seconds_between(begun, newest) < LATE_SECONDS:
+        return ""
+    return (
+        f"the Job {name} began at {begun}, and its pod at {newest}: earlier ones were evicted or preempted, or could not be made (see the "
+        f"events of the Job): {_MORE_ROOM}"
+    )
+
+
+def _disruption(pod_status: Json) -> Json:
+    """Returns the condition of a pod that Kubernetes disrupted, or is about to; otherwise an empty one."""
+    conditions: list[Json] = pod_status.get("conditions") or []
+    return next((entry for entry in conditions if entry["type"] == "DisruptionTarget" and entry["status"] == "True"), {})
+
+
+def _seconds_between(first: str, second: str) -> float:
+    return (datetime.datetime.fromisoformat(second) - datetime.datetime.fromisoformat(first)).total_seconds()
 
 
 def _termination_message(objects: Objects, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie
-from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mode_of, rounds_of, unread_of, why_too_few_racks, why_waiting
+from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mode_of, rounds_of, unread_of, why_held_up, why_too_few_racks
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
 from herdkeeper.bookkeeper.state.claims import bookie_ids, claims_of, with_claimed_sizes
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
@@ -204,7 +204,7 @@ class BookieFleet:
             rounds=rounds_of(named, objects, number),
             cookie=bookie_id in metadata.cookies,
             retirement=job_state_of(objects, named.retire_job(number)),
-            retirement_waits=why_waiting(objects, named.retire_job(number)),
+            retirement_waits=why_held_up(objects, named.retire_job(number)),
             claims=claims,
             unread=unread,
         )
