@@ -64,6 +64,7 @@ SERVING = DrainingBookie(
 )
 MARKED = replace(SERVING, marked=True)
 READ_ONLY = replace(MARKED, mode=Mode.READ_ONLY)
+FULL = replace(READ_ONLY, marked=False)
 EMPTY = replace(READ_ONLY, shares=(), rounds=MOVED)
 STOPPED = replace(EMPTY, mode=Mode.GONE, answers=False, pod_present=False, scaled_to_zero=True)
 AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
@@ -75,6 +76,8 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
         ("that we make it read-only is written down first", SERVING, MarkDraining()),
         ("it stops taking new entries", MARKED, MakeReadOnly()),
         ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
+        ("one that a full disk or a person made read-only stays so if the drain is taken back", FULL, Record(1, (CLOSED, WRITTEN))),
+        ("unless it became writable meanwhile", replace(FULL, mode=Mode.WRITABLE), MarkDraining()),
         ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
         (
             "what came since the record is for the next round",

@@ -52,6 +52,16 @@ EMPTIED_POD = pods(
         {"ready": False, "lastState": {"terminated": {"exitCode": EMPTIED, "message": "log\nrefused: both volumes are empty"}}}
     ],
 )
+ENDED_AT_NOON = {"terminated": {"exitCode": EMPTIED, "message": "refused: it is empty", "finishedAt": "2026-11-21T12:00:00Z"}}
+
+
+def emptied_at_noon(unready_since: str):
+    """Its pod found a volume empty at noon, and its process runs now."""
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": unready_since}
+    running = {"ready": False, "state": {"running": {}}, "lastState": ENDED_AT_NOON}
+    return pods(["bk-bookie-0-0"], containerStatuses=[running], conditions=[unready])
+
+
 PENDING_POD = pods(["bk-bookie-0-0"], phase="Pending")
 
 
@@ -73,6 +83,11 @@ def step(*parts, metadata=METADATA, scan=NO_LEDGER, cluster=CLUSTER):
             "its claims bk-bookie-0-journal and bk-bookie-0-ledgers are being deleted",
         ),
         ("the entry point found a volume empty", [STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD], "both volumes are empty"),
+        (
+            "and was not ready since",
+            [STATEFUL_SET, claims(*CLAIMS), emptied_at_noon(unready_since="2026-11-21T11:59:50Z")],
+            "it is empty",
+        ),
         ("only its cookie is left", [], "are gone"),
     ],
 )
@@ -89,6 +104,11 @@ def test_a_lost_disk_is_recognised(situation, parts, why):
         ("it serves", [STATEFUL_SET, claims(*CLAIMS), pods(["bk-bookie-0-0"])], METADATA),
         ("it is away", [STATEFUL_SET, claims(*CLAIMS)], METADATA),
         ("it serves, though somebody deleted its claims", [STATEFUL_SET, claims(going=CLAIMS), pods(["bk-bookie-0-0"])], METADATA),
+        (
+            "its volume was put right after noon, it served, and its probe fails",
+            [STATEFUL_SET, claims(*CLAIMS), emptied_at_noon(unready_since="2026-11-21T18:00:00Z")],
+            METADATA,
+        ),
         ("it never was", [], replace(METADATA, cookies=OTHERS)),
         ("another number's cookie is there", [], replace(METADATA, cookies=frozenset({"bk-bookie-10-aaaaaa", "other-bookie-0-aaaaaa"}))),
     ],

@@ -104,6 +104,16 @@ def test_what_disagrees_is_a_persons_to_decide(situation, pod, metadata, message
     assert "`kubectl delete pvc bk-bookie-0-journal bk-bookie-0-ledgers -n demo`" in made.wait.message
 
 
+@pytest.mark.parametrize(("unready_since", "refused"), [("2026-11-21T11:59:50Z", True), ("2026-11-21T18:00:00Z", False)])
+def test_a_bookie_that_served_since_its_volumes_were_refused_is_not_told_to_give_them_up(unready_since, refused):
+    """Its process runs on and has lost its session: the reason of an earlier start says nothing of its volumes now."""
+    terminated = {"exitCode": REFUSED, "message": "refused: VERSION is missing", "finishedAt": "2026-11-21T12:00:00Z"}
+    container = {"ready": False, "state": {"running": {}}, "lastState": {"terminated": terminated}}
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": unready_since}
+    made = planned(pods([PODS[0]], containerStatuses=[container], conditions=[unready]), metadata=AWAY)
+    assert (made.wait is not None and made.wait.reason is Reason.VOLUMES_REFUSED) is refused
+
+
 def test_volumes_are_not_to_be_given_up_while_other_bookies_are_away_that_may_hold_the_only_other_copies():
     away = replace(WITHOUT_COOKIE, writable=WITHOUT_COOKIE.writable - {"bk-bookie-1-bbbbbb"})
     made = planned(told(instance_id="other"), metadata=away)

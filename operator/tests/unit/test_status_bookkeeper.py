@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import live, objects, pods, with_status
+from situations import live, objects, pods, with_spec, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
@@ -39,7 +39,7 @@ def summary(metadata, *parts, ready_recovery=1, cluster=CLUSTER):
         (
             replace(WITHOUT_FIRST, read_only=frozenset({FIRST})),
             (),
-            ("False", Reason.BOOKIES_NOT_READY, "3 of 4 bookies are writable (bk-bookie-0-0: read-only: its volume is fuller than"),
+            ("False", Reason.BOOKIES_NOT_READY, "3 of 4 bookies are writable (bk-bookie-0-0: read-only: a volume is fuller than"),
         ),
         (
             WITHOUT_FIRST,
@@ -68,6 +68,12 @@ def test_health_counts_writable_bookies_and_says_what_ails_each_other(metadata, 
 def test_a_mark_of_a_time_that_no_date_can_show_tells_none(time, since):
     marks = Marks(1, mark_time_ms(b'replica: "b0"\nctime: ' + time + b"\n"))
     assert summary(replace(HEALTHY, under_replicated=True, marks=marks)).fields["underReplicatedSince"] == since
+
+
+@pytest.mark.parametrize(("config", "told"), [({}, "(0.95)"), ({"diskUsageThreshold": "0.8"}, "(0.8)")])
+def test_a_read_only_bookie_is_told_with_the_threshold_that_it_has(config, told):
+    full = replace(WITHOUT_FIRST, read_only=frozenset({FIRST}))
+    assert told in summary(full, cluster=with_spec(CLUSTER, config=config)).health.message
 
 
 def test_bookies_that_leave_are_named():

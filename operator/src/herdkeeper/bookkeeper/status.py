@@ -237,9 +237,8 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
 
 def _trouble(fleet: BookieFleet, name: str, state: str | None) -> str:
     if state == READ_ONLY:
-        return (
-            "read-only: its volume is fuller than diskUsageThreshold (0.95), or an administrator made it read-only; it still serves reads"
-        )
+        most = fleet.cluster.spec.config.get("diskUsageThreshold", "0.95")
+        return f"read-only: a volume is fuller than diskUsageThreshold ({most}), or an administrator made it read-only; it still serves reads"
     if fleet.objects.pod_ready(name):
         return "not registered as writable"
     pod = fleet.objects.get("Pod", name)

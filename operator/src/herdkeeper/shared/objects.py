@@ -174,7 +174,9 @@ def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Ended | None]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process of a container ended. `is_current`: the container's present state, not the one before. `ready`: it is ready again."""
+    """How a process of a container ended. `is_current`: the container's present state, not the one before. `ready`: it is ready again, or
+    its pod was since.
+    """
 
     container: str
     is_current: bool
@@ -186,11 +188,14 @@ class Ended:
 
 def ended_in(pod: Json | None, kind: str = "containerStatuses") -> Iterator[Ended]:
     """Yields how processes of a pod's containers ended, for each container the newest first. Nothing if there is no pod."""
-    for container in (pod or {}).get("status", {}).get(kind) or []:
+    status = (pod or {}).get("status", {})
+    unready_since = next((entry.get("lastTransitionTime") or "" for entry in status.get("conditions") or [] if entry["type"] == "Ready"), "")
+    for container in status.get(kind) or []:
         for state in ("state", "lastState"):
             if ended := (container.get(state) or {}).get("terminated"):
                 how = ended.get("exitCode"), ended.get("reason", "Error"), str(ended.get("message") or "")
-                yield Ended(container.get("name", ""), state == "state", bool(container.get("ready")), *how)
+                ready = bool(container.get("ready")) or "" < str(ended.get("finishedAt") or "") < unready_since
+                yield Ended(container.get("name", ""), state == "state", ready, *how)
 
 
 def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:

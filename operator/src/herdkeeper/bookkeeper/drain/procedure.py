@@ -239,9 +239,9 @@ def _why_unsafe(state: ClusterState) -> Wait | None:
 
 
 def _when_registered(bookie: DrainingBookie, state: ClusterState) -> Step:
-    if not bookie.marked:
-        return MarkDraining()
     if bookie.mode is Mode.WRITABLE:
+        if not bookie.marked:
+            return MarkDraining()
         return MakeReadOnly() if bookie.answers else Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is registered, but its pod is not Ready")
     return _during_round(bookie, state) or _between_rounds(bookie, state)
 
