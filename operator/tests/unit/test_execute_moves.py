@@ -183,6 +183,15 @@ def test_a_step_of_a_drain_that_is_refused_holds_up_no_new_bookie(action, applie
     assert failed.backs_off
 
 
+def test_whatever_is_refused_network_policies_are_written():
+    """A quota may refuse a bookie for ever, and nobody may reach its neighbours meanwhile who is not to."""
+    policy = Apply({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "bk"}}, True, Reason.CREATING)
+    _, applied, failed = done_of(created("PersistentVolumeClaim"), SERVICE, policy)
+    assert applied == ["NetworkPolicy"]
+    assert failed is not None
+    assert failed.message.endswith("exceeded quota")
+
+
 def test_an_open_ledger_whose_writer_is_away_keeps_no_other_one_open(monkeypatch):
     """A SQL node may be lost with the machine of a bookie."""
 

@@ -161,6 +161,15 @@ def test_a_quota_that_refuses_the_claims_of_a_new_bookie_holds_up_nothing_else()
     assert shown[-4:] == ["bk-bookie-2", "bk-bookie-3-journal", "bk-bookie-3-ledgers", "bk-bookie-3"]
 
 
+def test_of_new_bookies_those_with_claims_start_first_since_a_quota_may_refuse_the_others():
+    made = plan(*claims(1, 3), metadata=NEW)
+    shown = [step.manifest["metadata"]["name"] for step in made.actions if isinstance(step, (Create, Apply))]
+    first, second = (f"bk-bookie-{number}" for number in (4, 5))
+    expected = ["bk-bookie-1", "bk-bookie-3"]
+    expected += [first + "-journal", first + "-ledgers", first, second + "-journal", second + "-ledgers", second]
+    assert shown[-8:] == expected
+
+
 def test_a_pair_that_was_cut_off_after_the_first_claim_is_completed_with_that_claim_s_identity():
     annotated = claim("bk-bookie-0-journal", **{names.BOOKIE_ID_ANNOTATION: "bk-bookie-0-zzzzzz"})
     made = plan(annotated, metadata=NEW)

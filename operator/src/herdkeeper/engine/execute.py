@@ -65,23 +65,33 @@ class Clients:
 
 
 def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
-    """Execute the actions in order, up to the first failure on which later ones may depend. Returns the first failure."""
+    """Execute the actions in order, up to the first failure on which later ones may depend; those of NetworkPolicies in any case. Returns
+    the first failure.
+    """
     if plan.actions:
         clients.require_live_reads()
     first: Failed | None = None
-    backs_off = False
+    stopped = backs_off = False
     for action in plan.actions:
+        if stopped and not _is_of_network_policy(action):
+            continue
         failed = perform(resource, action, clients)
         first = first or failed
-        if failed is not None and not _stands_alone(action):
-            return first
-        # a silent server holds the worker for long, and a drain's step reads all ledgers
-        backs_off = backs_off or (failed is not None and not isinstance(action, _CHEAP))
+        if failed is not None:
+            stopped = stopped or not _stands_alone(action)
+            # a silent server holds the worker for long, and a drain's step reads all ledgers
+            backs_off = backs_off or not isinstance(action, _CHEAP)
     return None if first is None else replace(first, backs_off=backs_off)
 
 
 def _stands_alone(action: Action) -> bool:
     return isinstance(action, _ALONE) or (isinstance(action, do.Create) and action.manifest["kind"] in _CREATED_ALONE)
+
+
+def _is_of_network_policy(action: Action) -> bool:
+    """Returns whether an action depends on no other one: whatever else fails for long, a policy keeps others away from servers."""
+    kind = action.manifest["kind"] if isinstance(action, do.Apply) else action.kind if isinstance(action, do.Delete) else None
+    return kind == "NetworkPolicy"
 
 
 def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:

@@ -247,10 +247,11 @@ def _is_unmade(fleet: BookieFleet, identity: BookieIdentity) -> bool:
     return bool(_missing_claims(fleet, identity)) or fleet.objects.get("StatefulSet", fleet.named.stateful_set(identity.number)) is None
 
 
-def _new_bookies(fleet: BookieFleet, running: tuple[int, ...], identities: list[BookieIdentity]) -> list[Step]:
-    """Returns the claims that bookies lack, and the StatefulSets, which need them."""
-    claims = (create for identity in identities for create in _missing_claims(fleet, identity))
-    return [*claims, *_stateful_set_steps(fleet, running, identities)]
+def _new_bookies(fleet: BookieFleet, running: tuple[int, ...], identities: list[BookieIdentity]) -> Iterator[Step]:
+    """Yields the claims that bookies lack, and the StatefulSets, which need them. Those with claims come first: others' may be refused."""
+    missing = [(_missing_claims(fleet, identity), identity) for identity in identities]
+    for claims, identity in sorted(missing, key=lambda each: bool(each[0])):
+        yield from (*claims, *_stateful_set_steps(fleet, running, [identity]))
 
 
 def _recovery_delay(fleet: BookieFleet) -> tuple[SetRecoveryDelay, ...]:
