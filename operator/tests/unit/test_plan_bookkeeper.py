@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
+from herdkeeper.api.bookkeeper_cluster import AutoRecovery
 from herdkeeper.bookkeeper.build.bookies import (
     BookieIdentity,
     Founded,
@@ -386,6 +387,13 @@ def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, ch
     assert restarted(made) == [], situation
     assert made.wait is not None
     assert made.wait.reason is Reason.WAITING_FOR_OTHERS
+
+
+def test_a_roll_that_waits_for_copies_says_that_nobody_makes_them():
+    off = with_spec(CHANGED, auto_recovery=AutoRecovery(enabled=False))
+    made = rolled(cluster=off, metadata=replace(HEALTHY, under_replicated=True, auditor=None))
+    assert made.wait is not None
+    assert made.wait.message.endswith("ledgers are under-replicated, and nobody copies them: set spec.autoRecovery.enabled")
 
 
 def test_no_bookie_is_restarted_while_one_that_lost_its_volumes_is_still_registered_and_ledgers_name_it():

@@ -255,6 +255,21 @@ def test_a_claim_that_is_never_gone_holds_up_no_other_drain():
     assert later.step == Wait(Reason.WAITING_FOR_OTHERS, "bookie 2 is drained first")
 
 
+@pytest.mark.parametrize(
+    ("situation", "held", "reason"),
+    [
+        ("nobody writes to its open ledger again", replace(READ_ONLY, shares=(WRITTEN,), rounds=MOVED), Reason.OPEN_LEDGERS),
+        ("an entry has no second copy", replace(READ_ONLY, rounds=(Round(1, JobState.FAILED, "no copy"),)), Reason.DRAIN_FAILED),
+        ("it is away", AWAY, Reason.BOOKIE_DOWN),
+    ],
+)
+def test_a_drain_that_waits_for_a_person_or_a_foreign_writer_holds_up_no_other(situation, held, reason):
+    next_one, waiting = drains_of({1: EMPTY, 2: replace(held, number=2, bookie_id="bk-2")}, HEALTHY)
+    assert (next_one.number, next_one.step) == (1, Stop()), situation
+    assert isinstance(waiting.step, Wait)
+    assert waiting.step.reason is reason, situation
+
+
 def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():
     one_rack = replace(HEALTHY, too_few_racks="the bookies that stay are in 1 rack")
     for bookie in (SERVING, MARKED, READ_ONLY, EMPTY):

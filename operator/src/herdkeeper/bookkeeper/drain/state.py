@@ -33,6 +33,9 @@ LATE_SECONDS = 60.0
 """A Job's first pod is not made later than that, unless something refuses it."""
 _MORE_ROOM = "make room on the nodes, or set spec.pods.priorityClassName or more spec.resources, and delete this Job"
 
+_HELD = (Reason.BOOKIE_DOWN, Reason.OPEN_LEDGERS, Reason.DRAIN_FAILED)
+"""Reasons of a drain that may wait for ever, and only for itself."""
+
 
 @dataclass(frozen=True)
 class Drain:
@@ -45,29 +48,37 @@ class Drain:
 
 def drains_of(bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown) -> tuple[Drain, ...]:
     """Returns the drains of these bookies, by number, the one being emptied first."""
-    ordered = sorted(bookies, key=lambda number: _order(number, bookies[number]))
-    return tuple(_drain(number, bookies, cluster_state, ordered[0]) for number in ordered)
+    drains = (Drain(number, bookie, _step(bookie, bookies, cluster_state)) for number, bookie in bookies.items())
+    ordered = sorted(drains, key=_order)
+    return tuple(drain if drain is ordered[0] else _after(ordered[0].number, drain) for drain in ordered)
 
 
-def _drain(number: int, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown, first: int) -> Drain:
-    bookie = bookies[number]
+def _step(
+    bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown
+) -> Step:
     others = tuple(
         other.bookie_id
         for other in bookies.values()
-        if isinstance(other, DrainingBookie) and other.number != number and other.mode is Mode.WRITABLE
+        if isinstance(other, DrainingBookie) and other is not bookie and other.mode is Mode.WRITABLE
     )
-    step = next_step(bookie, replace(cluster_state, also_leaving=others) if isinstance(cluster_state, ClusterState) else cluster_state)
-    if number != first and not isinstance(step, Wait | MarkDraining | MakeReadOnly):
-        step = Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first")
-    return Drain(number, bookie, step)
+    return next_step(bookie, replace(cluster_state, also_leaving=others) if isinstance(cluster_state, ClusterState) else cluster_state)
 
 
-def _order(number: int, bookie: DrainingBookie | Unknown) -> tuple[bool, bool, bool, int]:
-    """Sort key: continue what has started, then take the highest number. A bookie that is away, or whose claims go, blocks no other."""
+def _after(first: int, drain: Drain) -> Drain:
+    if isinstance(drain.step, Wait | MarkDraining | MakeReadOnly):
+        return drain
+    return replace(drain, step=Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first"))
+
+
+def _order(drain: Drain) -> tuple[bool, bool, bool, int]:
+    """Sort key: continue what has started, then take the highest number. A bookie that is away, whose open ledgers nobody closes, whose Job
+    failed, or whose claims go, blocks no other.
+    """
+    bookie = drain.bookie
     if isinstance(bookie, Unknown):
-        return (True, True, True, -number)
-    away = bookie.mode is Mode.GONE and not bookie.scaled_to_zero
-    return (away or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not bookie.rounds, -number)
+        return (True, True, True, -drain.number)
+    held = isinstance(drain.step, Wait) and drain.step.reason in _HELD
+    return (held or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not bookie.rounds, -drain.number)
 
 
 def mode_of(bookie_id: str, metadata: LedgersMetadata) -> Mode:

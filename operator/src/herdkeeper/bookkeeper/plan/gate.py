@@ -74,9 +74,12 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
             "autorecovery is disabled in the metadata, so lost copies would not be replaced; enable it with "
             f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         )
-    if fleet.cluster.spec.auto_recovery.enabled and fleet.known_metadata.auditor is None:
+    enabled = fleet.cluster.spec.auto_recovery.enabled
+    if enabled and fleet.known_metadata.auditor is None:
         return "no auditor is elected"
-    return "ledgers are under-replicated" if fleet.known_metadata.under_replicated else None
+    if not fleet.known_metadata.under_replicated:
+        return None
+    return f"ledgers are under-replicated{'' if enabled else ', and nobody copies them: set spec.autoRecovery.enabled'}"
 
 
 def _ledgers(fleet: BookieFleet) -> str | None:
