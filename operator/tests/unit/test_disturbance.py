@@ -93,7 +93,19 @@ def test_nobody_waits_for_sql_nodes_in_vain(situation, database):
 def test_bookies_that_are_not_ready_hold_the_ensemble_up_unless_they_wait_for_it():
     unready = quickstart("BookKeeperCluster")
     assert seen_by(BookKeeperCluster=unready) == ["ZooKeeperCluster"]
-    waiting = ready(unready)
-    condition = waiting.status.conditions[0].model_copy(update={"status": "False", "reason": "WaitingForZooKeeper"})
-    waiting = waiting.model_copy(update={"status": waiting.status.model_copy(update={"conditions": (condition,)})})
+    waiting = not_ready_for("WaitingForZooKeeper")
     assert seen_by("BookKeeperCluster", "HerdDBCluster", BookKeeperCluster=waiting) == ["BookKeeperCluster"]
+
+
+def not_ready_for(reason: str):
+    bookies = ready(quickstart("BookKeeperCluster"))
+    condition = bookies.status.conditions[0].model_copy(update={"status": "False", "reason": reason})
+    return bookies.model_copy(update={"status": bookies.status.model_copy(update={"conditions": (condition,)})})
+
+
+def test_the_ensemble_waits_for_no_bookie_that_is_not_made_but_for_those_that_are():
+    """A quota may refuse it for ever."""
+    assert seen_by(BookKeeperCluster=not_ready_for("BookiesMissing")) == []
+    assert seen_by("BookKeeperCluster", BookKeeperCluster=not_ready_for("BookiesMissing")) == ["ZooKeeperCluster"]
+    assert seen_by("HerdDBCluster", BookKeeperCluster=not_ready_for("BookiesMissing")) == ["ZooKeeperCluster", "BookKeeperCluster"]
+    assert seen_by(BookKeeperCluster=not_ready_for("BookiesNotReady")) == ["ZooKeeperCluster"]

@@ -70,6 +70,14 @@ def test_a_mark_of_a_time_that_no_date_can_show_tells_none(time, since):
     assert summary(replace(HEALTHY, under_replicated=True, marks=marks)).fields["underReplicatedSince"] == since
 
 
+def test_a_bookie_that_a_quota_refuses_is_told_from_one_that_does_not_serve():
+    more = with_spec(CLUSTER, bookies=5)
+    health = summary(HEALTHY, cluster=more).health
+    assert (health.status, health.reason) == ("False", Reason.BOOKIES_MISSING)
+    assert health.message.startswith("4 of 5 bookies are writable (bk-bookie-4-0: no pod")
+    assert summary(WITHOUT_FIRST, cluster=more).health.reason is Reason.BOOKIES_NOT_READY
+
+
 @pytest.mark.parametrize(("config", "told"), [({}, "(0.95)"), ({"diskUsageThreshold": "0.8"}, "(0.8)")])
 def test_a_read_only_bookie_is_told_with_the_threshold_that_it_has(config, told):
     full = replace(WITHOUT_FIRST, read_only=frozenset({FIRST}))

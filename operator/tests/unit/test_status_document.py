@@ -80,6 +80,17 @@ def conditions(summary, plan, failed=None, cluster=CLUSTER):
             {"Ready": ("True", "Ready"), "Progressing": ("True", "WaitingForOthers"), "Reconciling": ("True", "WaitingForOthers")},
         ),
         (
+            "bookies that are not made are no symptom of a roll that waits, since others wait for the roll",
+            Summary(Health("False", Reason.BOOKIES_MISSING, "x"), {}),
+            Plan.waiting(Reason.WAITING_FOR_OTHERS, "x"),
+            None,
+            {
+                "Ready": ("False", "BookiesMissing"),
+                "Progressing": ("True", "WaitingForOthers"),
+                "Reconciling": ("True", "BookiesMissing"),
+            },
+        ),
+        (
             "what needs a person is not Ready, and does not progress",
             SERVES,
             Plan.waiting(Reason.CLAIM_LOST, "x"),

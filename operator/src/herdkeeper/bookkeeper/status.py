@@ -226,7 +226,10 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
     if away:
         shown = "; ".join(f"{named.pod(number)}: {_trouble(fleet, named.pod(number), states.get(number))}" for number in away)
         of_all = counted(wanted, "bookie is", "bookies are")
-        return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {of_all} writable ({shown})")
+        known = isinstance(fleet.metadata, LedgersMetadata) and not numbers.lost
+        missing = serving and known and not any(map(fleet.is_made, away))
+        reason = Reason.BOOKIES_MISSING if missing else Reason.BOOKIES_NOT_READY
+        return Health("False", reason, f"{len(serving)} of {of_all} writable ({shown})")
     if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
         serve = f"the bookies serve, but not all pods of {named.autorecovery} are Ready ({_trouble_of_autorecovery(fleet)})"
         return Health("False", Reason.AUTORECOVERY_NOT_READY, serve)
@@ -238,7 +241,7 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
 def _trouble(fleet: BookieFleet, name: str, state: str | None) -> str:
     if state == READ_ONLY:
         most = fleet.cluster.spec.config.get("diskUsageThreshold", "0.95")
-        return f"read-only: a volume is fuller than diskUsageThreshold ({most}), or an administrator made it read-only; it still serves reads"
+        return f"read-only: a volume is fuller than diskUsageThreshold ({most}), or somebody made it read-only; it still serves reads"
     if fleet.objects.pod_ready(name):
         return "not registered as writable"
     pod = fleet.objects.get("Pod", name)

@@ -6,7 +6,7 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import WORKLOADS
-from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
+from herdkeeper.shared.conditions import READY, condition, serves_as_made, why_not_ready
 from herdkeeper.shared.disruption import why_disrupted
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.paused import paused_by
@@ -44,7 +44,7 @@ def dependents_disruption(ensemble: ObjectKey, reader: ClusterReader) -> str | N
         reference = bookkeeper.spec.zoo_keeper_ref
         if reference is None or reference.name != ensemble.name:
             continue
-        ready = is_ready_resource(bookkeeper)
+        ready = serves_as_made(bookkeeper)
         if not _is_stuck(bookkeeper):
             why = servers_disruption(bookkeeper, reader) if ready else f"it is not Ready ({why_not_ready(bookkeeper)})"
             if why is not None:

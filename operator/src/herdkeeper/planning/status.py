@@ -124,6 +124,8 @@ def _health(health: Health, plan: Plan) -> Health:
         return health
     if wait.reason.is_asked_for or (health.reason is Reason.STATEMENTS_BLOCKED and not wait.reason.needs_person):
         return health  # hanging statements are no symptom of what a plan waits for
+    if health.reason is Reason.BOOKIES_MISSING and wait.reason is Reason.WAITING_FOR_OTHERS:
+        return health  # nor are bookies that are not made of a roll's waits: the others would wait for the roll
     status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
     return Health(status, wait.reason, wait.message)
 

@@ -174,6 +174,10 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Some ZooKeeper members do not serve. The others keep the quorum.", "Check the pods that the message names."
     ),
     Reason.BOOKIES_NOT_READY: Explained("Some bookies are not writable.", "Check the pods that the message names."),
+    Reason.BOOKIES_MISSING: Explained(
+        "Declared bookies are not made yet. All others are writable, and rolls go on.",
+        "Wait; if it lasts, the condition `Progressing` says what refuses them, such as a quota.",
+    ),
     Reason.AUTORECOVERY_NOT_READY: Explained(
         "No autorecovery pod serves. Lost copies are not replaced.", "Check the pods that the message names."
     ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from herdkeeper.api.resource import Condition, Resource
+from herdkeeper.shared.reason import Reason
 
 READY = "Ready"
 PROGRESSING = "Progressing"
@@ -49,10 +52,20 @@ def condition(resource: Resource, kind: str) -> Condition | None:
 
 def is_ready_resource(resource: Resource | None) -> bool:
     """Returns whether a resource exists, is Ready for its current generation, and is not being deleted."""
+    return _is_current(resource, lambda ready: ready.status == "True")
+
+
+def _is_current(resource: Resource | None, holds: Callable[[Condition], bool]) -> bool:
+    """Returns whether something holds of the condition Ready of a resource that is not being deleted, for its current generation."""
     if resource is None or resource.metadata.deletion_timestamp is not None:
         return False
     ready = condition(resource, READY)
-    return ready is not None and ready.status == "True" and ready.observed_generation == resource.metadata.generation
+    return ready is not None and holds(ready) and ready.observed_generation == resource.metadata.generation
+
+
+def serves_as_made(resource: Resource | None) -> bool:
+    """Returns whether a resource is Ready, or lacks only bookies that are not made yet: a quota may refuse these for ever."""
+    return _is_current(resource, lambda ready: ready.status == "True" or ready.reason == Reason.BOOKIES_MISSING)
 
 
 def is_settled_resource(resource: Resource | None) -> bool:

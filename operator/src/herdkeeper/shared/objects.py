@@ -189,7 +189,8 @@ class Ended:
 def ended_in(pod: Json | None, kind: str = "containerStatuses") -> Iterator[Ended]:
     """Yields how processes of a pod's containers ended, for each container the newest first. Nothing if there is no pod."""
     status = (pod or {}).get("status", {})
-    unready_since = next((entry.get("lastTransitionTime") or "" for entry in status.get("conditions") or [] if entry["type"] == "Ready"), "")
+    conditions = status.get("conditions") or []
+    unready_since = next((entry.get("lastTransitionTime") or "" for entry in conditions if entry["type"] == "Ready"), "")
     for container in status.get(kind) or []:
         for state in ("state", "lastState"):
             if ended := (container.get(state) or {}).get("terminated"):

@@ -125,6 +125,7 @@ class Reason(StrEnum):
     STARTING = "Starting", Bearing.UNFINISHED
     MEMBERS_NOT_READY = "MembersNotReady", Bearing.UNFINISHED
     BOOKIES_NOT_READY = "BookiesNotReady", Bearing.UNFINISHED
+    BOOKIES_MISSING = "BookiesMissing", Bearing.UNFINISHED
     AUTORECOVERY_NOT_READY = "AutorecoveryNotReady", Bearing.UNFINISHED
     NODES_NOT_READY = "NodesNotReady", Bearing.UNFINISHED
     REPLICAS_NOT_READY = "ReplicasNotReady", Bearing.UNFINISHED

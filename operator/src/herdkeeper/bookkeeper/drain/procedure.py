@@ -49,7 +49,8 @@ class JobState(Enum):
 @dataclass(frozen=True)
 class Round:
     """A record of what the bookie held, and the Job that moves it and reads it back. `why` is the error of its last failed attempt. `kept`:
-    it is of an earlier drain that was cancelled before the Job succeeded. `waits`: why the Job's pod does not run, or does not stay, as a sentence.
+    it is of an earlier drain that was cancelled before the Job succeeded. `waits`: why the Job's pod does not run, or not for long, as a
+    sentence.
     """
 
     number: int
@@ -81,7 +82,7 @@ class DrainingBookie:
     """The Job that removes the identity."""
     claims: tuple[Claim, ...]
     retirement_waits: str = ""
-    """Why the pod of that Job does not run, or does not stay, as a sentence."""
+    """Why the pod of that Job does not run, or not for long, as a sentence."""
     unread: tuple[Share, ...] = ()
     """What earlier rounds recorded and left out (`unread_shares`). Autorecovery may have moved it."""
     own_writers: frozenset[str] = frozenset()

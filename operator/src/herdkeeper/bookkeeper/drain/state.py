@@ -28,7 +28,6 @@ from herdkeeper.shared.objects import STARTING, Json, Objects, ended_in, job_end
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
-
 LATE_SECONDS = 60.0
 """A Job's first pod is not made later than that, unless something refuses it."""
 _MORE_ROOM = "make room on the nodes, or set spec.pods.priorityClassName or more spec.resources, and delete this Job"
@@ -53,9 +52,7 @@ def drains_of(bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: Cl
     return tuple(drain if drain is ordered[0] else _after(ordered[0].number, drain) for drain in ordered)
 
 
-def _step(
-    bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown
-) -> Step:
+def _step(bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown) -> Step:
     others = tuple(
         other.bookie_id
         for other in bookies.values()

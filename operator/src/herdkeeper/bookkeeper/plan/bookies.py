@@ -87,17 +87,16 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     kept = _still_running(fleet.drains)
     cookies = (restored_cookie(fleet, identity) for identity in (*identities, *kept))
     steps += [step for step in cookies if step is not None]
-    unmade = [identity for identity in identities if _is_unmade(fleet, identity)]
-    made = [identity for identity in identities if identity not in unmade]
-    yet = [identity.number for identity in unmade]  # it has nothing that a restart could endanger, and a quota may refuse it for ever
-    running = (*(number for number in numbers.wanted if number not in yet), *(identity.number for identity in kept))
+    made = [identity for identity in identities if fleet.is_made(identity.number)]
+    unmade = [identity for identity in identities if identity not in made]  # a quota may refuse them for ever
+    running = (*filter(fleet.is_made, numbers.wanted), *(identity.number for identity in kept))
     rolled = _stateful_set_steps(fleet, running, restart_order(fleet, [*made, *kept]))
     steps += [*_autorecovery(fleet, running, rolled), *rolled, *cancel_drains(fleet)]
     for drain in fleet.drains:
         steps += actions_of(fleet, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     steps += retire_lost(fleet)
-    steps += _new_bookies(fleet, running, unmade)  # last: a quota may refuse them for ever
+    steps += _new_bookies(fleet, running, unmade)  # last, so that nothing waits for them
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
@@ -238,13 +237,6 @@ def _missing_claims(fleet: BookieFleet, identity: BookieIdentity) -> tuple[Creat
     """Returns the claims that a bookie lacks which is to be made."""
     claims = fleet.objects.claims
     return tuple(Create(each) for each in build_bookie_claims(fleet.cluster, identity) if each["metadata"]["name"] not in claims)
-
-
-def _is_unmade(fleet: BookieFleet, identity: BookieIdentity) -> bool:
-    """Returns whether a bookie lacks claims or its StatefulSet, and has never served."""
-    if identity.bookie_id in fleet.served_ids:
-        return False
-    return bool(_missing_claims(fleet, identity)) or fleet.objects.get("StatefulSet", fleet.named.stateful_set(identity.number)) is None
 
 
 def _new_bookies(fleet: BookieFleet, running: tuple[int, ...], identities: list[BookieIdentity]) -> Iterator[Step]:

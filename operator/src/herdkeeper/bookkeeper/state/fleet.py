@@ -150,6 +150,11 @@ class BookieFleet:
         """Returns whether a bookie of this number is registered."""
         return any(self.named.number_of(bookie_id) == number for bookie_id in self.known_metadata.registered)
 
+    def is_made(self, number: int) -> bool:
+        """Returns whether a bookie has its StatefulSet, or has served. Any other one has nothing yet that could be lost."""
+        served = any(self.named.number_of(bookie_id) == number for bookie_id in self.served_ids)
+        return served or self.objects.get("StatefulSet", self.named.stateful_set(number)) is not None
+
     def is_stopped(self, number: int) -> bool:
         """Returns whether the operator stopped the bookie for good."""
         return scaled_to_zero(self.named, self.objects, number)

@@ -25,7 +25,7 @@ from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdR
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, being_recreated, roll
 from herdkeeper.shared import names
-from herdkeeper.shared.conditions import is_ready_resource
+from herdkeeper.shared.conditions import is_ready_resource, serves_as_made
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
@@ -170,7 +170,9 @@ def _soon(fleet: SqlFleet, pods: list[str]) -> float | None:
 
 
 def _why_not_disrupt(fleet: SqlFleet) -> str | None:
-    return fleet.disruption if is_ready_resource(fleet.bookkeeper) else "its BookKeeperCluster is not Ready"
+    log = fleet.bookkeeper
+    serves = is_ready_resource(log) or (serves_as_made(log) and fleet.why_no_ledger_can_open is None)
+    return fleet.disruption if serves else "its BookKeeperCluster is not Ready"
 
 
 def _secret_steps(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[Action, ...]:
