@@ -405,6 +405,16 @@ def test_no_bookie_is_restarted_while_one_that_lost_its_volumes_is_still_registe
         assert restarted(made) == expected, (named, ensemble)
 
 
+def test_what_needs_a_person_is_told_before_what_a_roll_or_a_volume_that_grows_waits_for():
+    found = {key: item for key, item in due(0, 1, 2).items() if key != ("Pod", PODS[3])}
+    parts = (*claims(0, 1, 2), *claims(3, kinds=("ledgers",)), found)
+    without_3 = replace(HEALTHY, writable=IDS - {IDENTITIES[3].bookie_id})
+    made = plan(*parts, cluster=CHANGED, metadata=without_3, disruption="db-herddb-1 is not Ready")
+    assert [blocker.partition(":")[0] for blocker in made.blockers] == ["ClaimLost", *["WaitingForOthers"] * 3]
+    assert made.wait is not None
+    assert made.wait.reason is Reason.CLAIM_LOST
+
+
 def test_a_drain_waits_while_a_bookie_that_lost_its_volumes_is_still_registered_and_ledgers_name_it():
     lost = IDENTITIES[0].bookie_id
     fewer = with_spec(CLUSTER, bookies=3, drain=(3,))

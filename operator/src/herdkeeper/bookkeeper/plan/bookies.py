@@ -97,7 +97,7 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     steps += retire_lost(fleet)
     steps += _new_bookies(fleet, running, unmade)  # last, so that nothing waits for them
-    waits = [step for step in steps if isinstance(step, Wait)]
+    waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
     # an older scan is good enough to wait, or to grow a volume, which may be refused for long; not to act
