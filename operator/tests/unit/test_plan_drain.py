@@ -64,7 +64,6 @@ SERVING = DrainingBookie(
 )
 MARKED = replace(SERVING, marked=True)
 READ_ONLY = replace(MARKED, mode=Mode.READ_ONLY)
-FULL = replace(READ_ONLY, marked=False)
 EMPTY = replace(READ_ONLY, shares=(), rounds=MOVED)
 STOPPED = replace(EMPTY, mode=Mode.GONE, answers=False, pod_present=False, scaled_to_zero=True)
 AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
@@ -76,8 +75,6 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
         ("that we make it read-only is written down first", SERVING, MarkDraining()),
         ("it stops taking new entries", MARKED, MakeReadOnly()),
         ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
-        ("one that a full disk or a person made read-only stays so if the drain is taken back", FULL, Record(1, (CLOSED, WRITTEN))),
-        ("unless it became writable meanwhile", replace(FULL, mode=Mode.WRITABLE), MarkDraining()),
         ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
         (
             "what came since the record is for the next round",
@@ -116,6 +113,13 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
 )
 def test_a_drain_goes_step_by_step(situation, bookie, expected):
     assert next_step(bookie, HEALTHY) == expected, situation
+
+
+def test_a_bookie_that_a_full_disk_or_a_person_made_read_only_stays_so_if_its_drain_is_taken_back():
+    """The mark says that the operator made it read-only. It does so if the bookie becomes writable meanwhile."""
+    full = replace(READ_ONLY, marked=False)
+    assert next_step(full, HEALTHY) == Record(1, (CLOSED, WRITTEN))
+    assert next_step(replace(full, mode=Mode.WRITABLE), HEALTHY) == MarkDraining()
 
 
 def test_what_autorecovery_moved_since_a_round_recorded_it_is_read_before_the_bookie_goes():
