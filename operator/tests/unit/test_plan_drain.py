@@ -274,6 +274,12 @@ def test_a_drain_that_waits_for_a_person_or_a_foreign_writer_holds_up_no_other(s
     assert waiting.step.reason is reason, situation
 
 
+def test_a_bookie_that_was_stopped_too_early_comes_back_while_another_one_is_retired():
+    first, second = drains_of({1: replace(STOPPED, shares=(WRITTEN,)), 2: replace(STOPPED, number=2, bookie_id="bk-2")}, HEALTHY)
+    assert (first.number, first.step) == (2, RetireIdentity())
+    assert (second.number, second.step) == (1, Restart())
+
+
 def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():
     one_rack = replace(HEALTHY, too_few_racks="the bookies that stay are in 1 rack")
     for bookie in (SERVING, MARKED, READ_ONLY, EMPTY):

@@ -14,6 +14,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     MakeReadOnly,
     MarkDraining,
     Mode,
+    Restart,
     Round,
     Step,
     next_step,
@@ -62,7 +63,7 @@ def _step(bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie
 
 
 def _after(first: int, drain: Drain) -> Drain:
-    if isinstance(drain.step, Wait | MarkDraining | MakeReadOnly):
+    if isinstance(drain.step, Wait | MarkDraining | MakeReadOnly | Restart):
         return drain
     return replace(drain, step=Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first"))
 
