@@ -269,7 +269,7 @@ def test_what_all_lost_bookies_wait_for_is_told_together():
     assert plan.wait.reason is Reason.RECOVERING
     for number in (0, 1):
         assert f"bookie {number} lost a disk" in plan.wait.message
-    assert "2 are writable: new ones are being started" in plan.wait.message
+    assert "2 are writable: others must start, or become writable" in plan.wait.message
 
 
 def test_that_no_copy_of_entries_is_left_is_told_first_and_needs_a_person():

@@ -129,7 +129,7 @@ def _why_needed(fleet: BookieFleet, lost: LostBookie, scan: LedgerScan) -> Wait 
     copied = f"{counted(metadata.marks.ledgers, 'is', 'are')} marked for copying"
     if len(metadata.writable) < largest:
         enough = fleet.cluster.spec.bookies >= largest
-        fix = "new ones are being started" if enough else f"raise spec.bookies to {largest} or more"
+        fix = "others must start, or become writable" if enough else f"raise spec.bookies to {largest} or more"
         copied = (
             f"they can't be copied{' yet' if enough else ''}, since an ensemble needs {counted(largest, 'writable bookie')}, "
             f"and {counted(len(metadata.writable), 'is', 'are')} writable: {fix}"
