@@ -78,6 +78,24 @@ def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warning
     assert answer.exit_code == WRONG
 
 
+class ContainersCluster(PlayedCluster):
+    """A log is its container's name."""
+
+    def lines(self, kind: Kind, name: str, subresource: str, query: list[tuple[str, str]]) -> Iterator[str]:
+        yield f"{name} of {dict(query).get('container')}"
+
+
+def test_the_log_of_a_pod_is_that_of_the_container_that_fails() -> None:
+    """While an init container fails, the next one has no log."""
+    statuses = {
+        "initContainerStatuses": [{"name": "move", "ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+        "containerStatuses": [{"name": "read-back", "ready": False, "state": {"waiting": {"reason": "PodInitializing"}}}],
+    }
+    drain = pod("bk-bookie-3-drain-x", "drain", "BookKeeperCluster/bk", ready=False, **statuses)
+    answer, _ = called(ContainersCluster([*stack(), drain], elsewhere=[OPERATOR]), "doctor")
+    assert answer.document["logs"] == {"bk-bookie-3-drain-x": ["bk-bookie-3-drain-x of move"]}
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "sentence"),
     [

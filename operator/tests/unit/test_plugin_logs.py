@@ -76,10 +76,10 @@ def test_of_a_resource_they_are_those_of_its_pods_and_of_all_that_rests_on_it() 
 
 def test_without_a_resource_they_are_those_of_all_pods_and_a_container_is_named_where_a_pod_has_several() -> None:
     cluster = logged()
-    cluster.documents[-1]["spec"]["containers"] = [{"name": "server"}, {"name": "sidecar"}]
+    cluster.documents[-1]["spec"] |= {"initContainers": [{"name": "move"}], "containers": [{"name": "server"}, {"name": "sidecar"}]}
     answer, _ = called(cluster, "logs")
     sources = {line["source"] for line in answer.document["lines"]}
-    assert sources == {"zk-zookeeper-0", "bk-bookie-0-0", "db-herddb-0", "db-herddb-1/server", "db-herddb-1/sidecar"}
+    assert sources == {"zk-zookeeper-0", "bk-bookie-0-0", "db-herddb-0", "db-herddb-1/move", "db-herddb-1/server", "db-herddb-1/sidecar"}
 
 
 @pytest.mark.parametrize(("written", "seconds"), [("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86400)])

@@ -151,6 +151,57 @@ def test_a_pod_that_stops_is_not_wrong_until_its_time_for_it_is_over() -> None:
     assert "✘ bk-bookie-5-0" in stops(-5)
 
 
+def evicted(name: str, component: str, owner: str, day: int, job: str | None = None) -> dict:
+    item = pod(name, component, owner, ready=False, phase="Failed", reason="Evicted", message="the node was low on memory")
+    item["metadata"]["creationTimestamp"] = f"2026-11-{day:02}T14:30:00Z"
+    if job is not None:
+        item["metadata"]["labels"]["batch.kubernetes.io/job-name"] = job
+    return item
+
+
+def test_a_pod_that_failed_and_was_replaced_is_not_wrong() -> None:
+    """Kubernetes keeps each evicted pod of a Deployment, and each try of a Job."""
+    owner, audit = (
+        resource("BookKeeperCluster", "bk"),
+        resource("ReplicationAudit", "a", {"bookKeeperRef": {"name": "bk"}}, phase="Succeeded"),
+    )
+    gone = [
+        evicted("bk-autorecovery-a", "autorecovery", "BookKeeperCluster/bk", 1),
+        evicted("a-x", "audit", "ReplicationAudit/a", 1, "a-audit"),
+    ]
+    replacing = [
+        pod("bk-autorecovery-b", "autorecovery", "BookKeeperCluster/bk"),
+        pod("a-y", "audit", "ReplicationAudit/a", phase="Succeeded"),
+    ]
+    for item in replacing:
+        item["metadata"]["creationTimestamp"] = "2026-11-02T14:30:00Z"
+    replacing[1]["metadata"]["labels"] |= {"batch.kubernetes.io/job-name": "a-audit"}
+    answer, _ = called(PlayedCluster([owner, audit, *gone, *replacing]), "status")
+    assert answer.text.splitlines() == [
+        "namespace demo",
+        "└── ✔ BookKeeperCluster/bk  all serve",
+        "    ├── ✔ bk-autorecovery-b  worker",
+        "    └── ✔ ReplicationAudit/a  all serve",
+    ]
+    assert answer.exit_code == FINE
+    assert (
+        called(PlayedCluster([owner, audit, *gone, *replacing], elsewhere=[pod("o", "herdkeeper-operator", "a/b")]), "doctor")[0].exit_code
+        == FINE
+    )
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_a_pod_that_failed_and_has_no_successor_says_why(stateful: bool) -> None:
+    failed, other = (evicted(f"bk-x-{number}", "bookie", "BookKeeperCluster/bk", number) for number in (1, 2))
+    if stateful:
+        other = pod("bk-x-2", "bookie", "BookKeeperCluster/bk")
+        other["metadata"]["creationTimestamp"] = "2026-11-02T14:30:00Z"
+        for item in (failed, other):
+            item["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = item["metadata"]["name"]
+    answer, _ = called(PlayedCluster([resource("BookKeeperCluster", "bk"), failed, other]), "status")
+    assert (answer.text.count("Evicted: the node was low on memory"), answer.exit_code) == (1, WRONG)
+
+
 def test_a_resource_that_is_being_deleted_says_what_it_waits_for_once_the_operator_has_looked() -> None:
     item = resource("ZooKeeperCluster", "zk")
     item["metadata"] |= {"deletionTimestamp": "2026-11-21T14:30:00Z", "generation": 2}

@@ -32,6 +32,7 @@ def unstated(last: Json) -> Json:
     return {"metadata": {"name": "a"}, "status": {"containerStatuses": [container]}}
 
 
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
 WAITS = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container=server pod=a_demo(uid)"}}
 RUNS = {"running": {"startedAt": "2026-01-01T12:00:00Z"}}
 
@@ -74,6 +75,7 @@ RUNS = {"running": {"startedAt": "2026-01-01T12:00:00Z"}}
             pod(WAITS, {"exitCode": 137, "reason": "OOMKilled"}),
             "CrashLoopBackOff; it ran out of memory (OOMKilled): raise spec.resources.memory",
         ),
+        ("its node evicted it", {"metadata": {"name": "a"}, "status": EVICTED}, "Evicted: The node was low on resource: memory."),
         (
             "the kernel ended autorecovery",
             pod(RUNS, {"exitCode": 137, "reason": "OOMKilled"}, names.AUTORECOVERY_COMPONENT),

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from herdkeeper.plugin.stack_tree import Part, Trouble, is_starting_or_stopping
+from herdkeeper.plugin.stack_tree import Part, Trouble, is_starting_or_stopping, without_replaced
 from herdkeeper.shared.objects import Json, is_ready, pod_trouble
 
 MOST_EVENTS = 15
@@ -53,10 +53,10 @@ def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]
             yield Finding(f"operator {name}", pod_trouble(pod), do=do)
 
 
-def failing_pods(pods: Iterable[Json], now: datetime.datetime) -> Iterator[str]:
-    """Yields the names of pods that neither serve nor have succeeded, and are not just starting or stopping."""
-    failing = (pod for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded")
-    return (str(pod["metadata"]["name"]) for pod in failing if not is_starting_or_stopping(pod, now))
+def failing_pods(pods: Sequence[Json], now: datetime.datetime) -> Iterator[Json]:
+    """Yields the pods that neither serve nor have succeeded, and are not just starting or stopping."""
+    failing = (pod for pod in without_replaced(pods) if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded")
+    return (pod for pod in failing if not is_starting_or_stopping(pod, now))
 
 
 def newest_warnings(events: Sequence[Json]) -> list[str]:

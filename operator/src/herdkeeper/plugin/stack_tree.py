@@ -9,7 +9,9 @@ from enum import Enum
 
 from herdkeeper.plugin.kinds import AUDIT, BOOKKEEPER, CHECKPOINT, HERDDB, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, TABLESPACE, ZOOKEEPER
 from herdkeeper.plugin.reasons import EXPLAINED, reason_of
+from herdkeeper.shared import names
 from herdkeeper.shared.objects import STARTING, Json, is_made_for, is_ready, pod_trouble, stopping
+from herdkeeper.shared.objects import label as label_of
 from herdkeeper.shared.reason import Bearing, Reason
 from herdkeeper.shared.time import moment_of
 
@@ -82,7 +84,26 @@ def stacks(resources: Sequence[Json], pods: Sequence[Json], now: datetime.dateti
     shown = tuple(_without_earlier_runs(resources))
     there = {_key(item) for item in shown}
     roots = [item for item in shown if parent_of(item) not in there]
-    return tuple(_part(item, shown, pods, now) for item in roots)
+    present = tuple(without_replaced(pods))
+    return tuple(_part(item, shown, present, now) for item in roots)
+
+
+def without_replaced(pods: Sequence[Json]) -> Iterator[Json]:
+    """Yields all pods but those that have failed and that another one has replaced. Kubernetes keeps them, e.g. each evicted pod of a
+    Deployment, and the first try of a Job.
+    """
+    newest: dict[tuple[str | None, ...], str] = {}
+    for pod in pods:
+        newest[_purpose(pod)] = max(newest.get(_purpose(pod), ""), _created(pod))
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") != "Failed" or _created(pod) >= newest[_purpose(pod)]:
+            yield pod
+
+
+def _purpose(pod: Json) -> tuple[str | None, ...]:
+    """What tells the pods of one Deployment or Job from others, and those of a StatefulSet from each other."""
+    labels = (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL, names.COMPONENT_LABEL, names.JOB_NAME_LABEL, names.POD_NAME_LABEL)
+    return tuple(label_of(pod, name) for name in labels)
 
 
 def is_starting_or_stopping(pod: Json, now: datetime.datetime) -> bool:

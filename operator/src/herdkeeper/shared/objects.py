@@ -135,7 +135,7 @@ def job_ended(job: Json) -> JobEnd | None:
 def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
     """Returns the pods of a Job, oldest first, without those that an earlier Job of this name left."""
     uid = (objects.get("Job", job_name) or {"metadata": {}})["metadata"].get("uid")
-    named = (pod for pod in objects.of_kind("Pod") if label(pod, "batch.kubernetes.io/job-name") == job_name)
+    named = (pod for pod in objects.of_kind("Pod") if label(pod, names.JOB_NAME_LABEL) == job_name)
     found = (pod for pod in named if uid in (None, _controller_of(pod) or uid))
     return tuple(sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
 
@@ -280,8 +280,9 @@ def pod_trouble(pod: Json | None) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "stopping"
     status = pod.get("status", {})
-    containers = (container for kind in ("initContainerStatuses", "containerStatuses") for container in status.get(kind) or [])
-    failed: Json = next((container for container in containers if not container.get("ready")), {})
+    if status.get("phase") == "Failed" and status.get("reason"):
+        return _shortened(f"{status['reason']}: {status.get('message', '')}".rstrip(": "))
+    failed = not_ready_container(pod)
     ended = _last_failure(failed, pod)
     waiting = failed.get("state", {}).get("waiting") or {}
     if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
@@ -292,6 +293,13 @@ def pod_trouble(pod: Json | None) -> str:
     if ended and "terminated" in failed.get("state", {}):
         return ended
     return f"{STARTING}; {ended}" if ended else STARTING
+
+
+def not_ready_container(pod: Json) -> Json:
+    """Returns the status of the first container of a pod that is not ready, init containers first; empty if there is none."""
+    status = pod.get("status") or {}
+    containers = (container for kind in ("initContainerStatuses", "containerStatuses") for container in status.get(kind) or [])
+    return next((container for container in containers if not container.get("ready")), {})
 
 
 def shortened(text: str) -> str:

@@ -11,7 +11,7 @@ from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
 from herdkeeper.plugin.stack_tree import stacks
 from herdkeeper.shared.counted import counted
-from herdkeeper.shared.objects import Json
+from herdkeeper.shared.objects import Json, not_ready_container
 
 LINES = "25"
 """Log lines of a failing pod."""
@@ -31,7 +31,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Findi
     of_operator, unknown = _operator(cluster, operator_namespace)
     now = datetime.datetime.now(datetime.UTC)
     found = [*of_operator, *findings(stacks(resources, pods, now))]
-    logs = {pod: _last_lines(cluster, pod) for pod in failing_pods(pods, now)}
+    logs = {str(pod["metadata"]["name"]): _last_lines(cluster, pod) for pod in failing_pods(pods, now)}
     warnings = _events(cluster) if found else []
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
@@ -66,9 +66,12 @@ def _events(cluster: Cluster) -> list[str]:
         return [f"(no events: {error})"]
 
 
-def _last_lines(cluster: Cluster, pod: str) -> list[str]:
+def _last_lines(cluster: Cluster, pod: Json) -> list[str]:
+    """Returns the last lines of the container that is not ready: while an init container fails, the next one has no log."""
+    container = not_ready_container(pod).get("name")
+    query = [("tailLines", LINES), *([("container", str(container))] if container else [])]
     try:
-        return list(cluster.lines(POD, pod, "log", [("tailLines", LINES)]))
+        return list(cluster.lines(POD, str(pod["metadata"]["name"]), "log", query))
     except ClusterError as error:
         return [f"(no log: {error})"]
 

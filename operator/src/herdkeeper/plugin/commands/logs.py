@@ -71,9 +71,12 @@ def without_pods(item: Json) -> str:
 
 
 def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:
-    """Yields pod, container, and the log's name: only the pod's if it has one container."""
+    """Yields pod, container, and the log's name: only the pod's if it has one container. Init containers come first: a drain's copies
+    the ledgers.
+    """
     for pod in pods:
-        name, found = str(pod["metadata"]["name"]), [str(each["name"]) for each in pod["spec"].get("containers") or []]
+        every = (each for kind in ("initContainers", "containers") for each in pod["spec"].get(kind) or [])
+        name, found = str(pod["metadata"]["name"]), [str(each["name"]) for each in every]
         for container in found:
             yield name, container, name if len(found) == 1 else f"{name}/{container}"
 
