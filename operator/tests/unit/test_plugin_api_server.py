@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from herdkeeper.plugin.api_server import Access, ApiServer
-from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, NoAnswerError
 from herdkeeper.plugin.kinds import POD, SECRET, TABLESPACE
 
 HANDSHAKE = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -45,6 +45,8 @@ class PlayedApiServer(BaseHTTPRequestHandler):
             self._text(b"one\ntwo", missing=5)
         elif "/log?" in self.path:
             self._text(b"one\ntwo\nthree")
+        elif (code := self.path.rpartition("/")[2]) in ("429", "503"):
+            self._answer(int(code), {"message": "etcdserver: leader changed"})
         else:
             self._answer(404 if "gone" in self.path else 403, {"message": "pods is forbidden"})
 
@@ -169,6 +171,20 @@ def test_what_is_not_there_is_none_and_a_refusal_is_told_in_the_api_server_s_wor
     assert clients().get(POD, "gone") is None
     with pytest.raises(ForbiddenError, match="the API server refused GET /api/v1/namespaces/demo/pods/x: pods is forbidden"):
         clients().get(POD, "x")
+
+
+@pytest.mark.parametrize("code", ["429", "503"])
+def test_an_api_server_that_can_not_answer_now_has_refused_nothing(server, code: str) -> None:
+    clients, _ = server
+    with pytest.raises(NoAnswerError, match=f"the API server can't answer GET /api/v1/namespaces/demo/pods/{code} now: etcdserver: leader"):
+        clients().get(POD, code)
+
+
+def test_one_that_is_not_there_may_be_there_later(tmp_path: Path) -> None:
+    path = Path(kubeconfig(tmp_path, "away", token="t"))
+    path.write_text(path.read_text().replace("http://away.example.com", "http://127.0.0.1:9"))
+    with pytest.raises(NoAnswerError, match=r"the API server at http://127.0.0.1:9 does not answer: "):
+        ApiServer(Access(kubeconfig=str(path))).get(POD, "x")
 
 
 def test_a_patch_of_an_earlier_version_is_a_conflict(server) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played_cluster import PlayedCluster, called, condition, resource
 
-from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.plugin.merge_patch import asked_for, back_to, merged
 
@@ -137,7 +137,7 @@ class BusyCluster(PlayedCluster):
         return found
 
 
-@pytest.mark.parametrize("reads", [3, 5, 6], ids=["while it waits", "once it is shown", "at the moment of the revert"])
+@pytest.mark.parametrize("reads", [3, 4, 5], ids=["while it waits", "once it is shown", "at the moment of the revert"])
 def test_what_another_user_changes_while_the_plan_is_shown_is_not_undone(tmp_path: Path, reads: int) -> None:
     cluster = BusyCluster(bookkeeper().documents)
     cluster.reads = reads
@@ -205,6 +205,67 @@ def test_it_is_taken_back_when_the_process_is_to_end(tmp_path: Path, ended_by: s
     assert cluster.documents[0]["spec"]["bookies"] == 4
     assert cluster.documents[0]["metadata"]["annotations"] == {}
     assert signal.getsignal(ended_by) is signal.SIG_DFL
+
+
+class InterruptedCluster(PlayedCluster):
+    """The user has no patience: before the change is reverted comes another signal."""
+
+    signal = signal.SIGINT
+
+    def patch(self, kind, name, body, *, dry_run):
+        if body["metadata"]["annotations"]["herdkeeper.io/plan"] is None:
+            signal.raise_signal(self.signal)
+        return super().patch(kind, name, body, dry_run=dry_run)
+
+
+@pytest.mark.parametrize("again", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "ended"])
+def test_it_is_taken_back_when_the_command_is_interrupted_twice(
+    tmp_path: Path, again: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = InterruptedCluster(bookkeeper().documents)
+    cluster.signal = again
+    with pytest.raises(KeyboardInterrupt):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=lambda _: signal.raise_signal(signal.SIGINT))
+    assert cluster.documents[0]["spec"]["bookies"] == 4
+    assert cluster.documents[0]["metadata"]["annotations"] == {}
+    assert capsys.readouterr().err == "the change is being reverted; wait for it\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class AbsentCluster(PlayedCluster):
+    """Once the change is written, the API server does not answer so many times."""
+
+    silences = 0
+
+    def _answers(self) -> None:
+        if self.silences and (self.documents[0]["metadata"].get("annotations") or {}).get("herdkeeper.io/plan"):
+            self.silences -= 1
+            raise NoAnswerError("the API server does not answer")
+
+    def get(self, kind, name):
+        self._answers()
+        return super().get(kind, name)
+
+    def patch(self, kind, name, body, *, dry_run):
+        self._answers()
+        return super().patch(kind, name, body, dry_run=dry_run)
+
+
+@pytest.mark.parametrize("silences", [2, 5, 40])
+def test_it_is_taken_back_when_the_api_server_was_away(tmp_path: Path, silences: int) -> None:
+    """Until then no lost leader of a HerdDBCluster would be replaced."""
+    cluster = AbsentCluster(bookkeeper().documents)
+    cluster.silences = silences
+    called(cluster, "plan", "-f", file(tmp_path, bookies=3), "--timeout", "3")
+    assert cluster.documents[0]["spec"] == {"bookies": 4, "drain": [3]}
+    assert cluster.documents[0]["metadata"]["annotations"] == {}
+
+
+def test_one_that_stays_away_is_not_asked_for_ever_and_the_way_back_is_told(tmp_path: Path) -> None:
+    cluster = AbsentCluster(bookkeeper().documents)
+    cluster.silences = 1000
+    with pytest.raises(ClusterError, match=r"BookKeeperCluster/bk still has the change, .* revert the change, then `resume"):
+        called(cluster, "plan", "-f", file(tmp_path, bookies=3), "--timeout", "3")
 
 
 @pytest.mark.parametrize("seconds", ["3"])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from played_cluster import PlayedCluster, called, condition, resource, stack
+from types import SimpleNamespace
 
+import pytest
+from played_cluster import Json, PlayedCluster, called, condition, resource, stack
+
+from herdkeeper.plugin import request
+from herdkeeper.plugin.cluster import NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 
 
@@ -73,6 +77,54 @@ def test_run_now_waits_for_the_operator_s_answer() -> None:
     told, _ = called(cluster, "run-now", "nightly", "--wait", pause=pause)
     assert (told.exit_code, told.text) == (WRONG, "ScheduledCheckpoint/nightly: refused: one is not over")
     assert "run" not in told.document
+
+
+class AbsentCluster(PlayedCluster):
+    """The API server answers so many times, and then not so many times. Each time takes some seconds."""
+
+    answers, silences, seconds, now = 1, 3, 0, 0
+
+    def get(self, kind, name) -> Json | None:
+        self.now += self.seconds
+        self.answers -= 1
+        if -self.silences <= self.answers < 0:
+            raise NoAnswerError("the API server at there does not answer: connection refused")
+        return super().get(kind, name)
+
+
+def test_an_api_server_that_is_away_for_a_while_ends_no_wait() -> None:
+    cluster = AbsentCluster(stack())
+    done = {"herdkeeper.io/switchover-answer": "done: led by db-herddb-1"}
+
+    def pause(_: float) -> None:
+        tablespace = cluster.documents[3]
+        tablespace["metadata"]["annotations"], tablespace["status"]["leader"] = done, "db-herddb-1"
+
+    answer, written = called(cluster, "switchover", "flights", "db-herddb-1", "--wait", pause=pause)
+    assert (answer.exit_code, cluster.answers < -cluster.silences) == (FINE, True), answer.text
+    assert written.count("the API server does not answer; it is asked again") == 1
+
+
+def test_one_that_stays_away_is_told_when_the_time_is_over() -> None:
+    cluster = AbsentCluster(stack())
+    cluster.silences = 10
+    cluster.documents.append(resource("ScheduledCheckpoint", "nightly"))
+    with pytest.raises(NoAnswerError):  # whether the request stays is not known
+        called(cluster, "run-now", "ScheduledCheckpoint/nightly", "--wait", "--timeout", "9")
+    cluster.answers = 1
+    answer, _ = called(cluster, "restart", "bkc/bk", "--wait", "--timeout", "9")
+    assert (answer.exit_code, "no result within 9 s; the API server at there does not answer: connection refused" in answer.text) == (
+        WRONG,
+        True,
+    )
+
+
+def test_a_slow_api_server_makes_no_wait_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = AbsentCluster(stack())
+    cluster.answers, cluster.seconds = 1000, 30
+    monkeypatch.setattr(request, "time", SimpleNamespace(monotonic=lambda: cluster.now))
+    answer, _ = called(cluster, "restart", "bkc/bk", "--wait", "--timeout", "120")
+    assert (answer.exit_code, cluster.now) == (WRONG, 30 * 5)
 
 
 @pytest.mark.parametrize(

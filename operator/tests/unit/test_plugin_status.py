@@ -7,6 +7,7 @@ import datetime
 import pytest
 from played_cluster import PlayedCluster, called, condition, pod, resource, stack
 
+from herdkeeper.plugin.cluster import NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.shared.time import text_of
 
@@ -286,6 +287,31 @@ def test_watch_writes_again_only_what_has_changed() -> None:
         called(cluster, "status", "--watch", pause=pause, written=written)
     assert [text.count("namespace demo") for text in written] == [1, 1]
     assert "one is away" in written[1]
+
+
+def test_watch_goes_on_when_the_api_server_was_away() -> None:
+    looks: list[int] = []
+
+    class AbsentCluster(PlayedCluster):
+        def list(self, kind):
+            if len(looks) in (1, 2):
+                raise NoAnswerError("the API server does not answer")
+            return super().list(kind)
+
+    def pause(_: float) -> None:
+        looks.append(1)
+        if len(looks) == 4:
+            raise EnoughError
+
+    written: list[str] = []
+    with pytest.raises(EnoughError):
+        called(AbsentCluster(stack()), "status", "--watch", pause=pause, written=written)
+    tree, absent, again = written
+    assert absent == f"{tree}\nthe API server does not answer"
+    assert again == tree
+    looks[:] = [1]
+    with pytest.raises(NoAnswerError):
+        called(AbsentCluster(stack()), "status", "--watch")
 
 
 def test_watch_has_no_documents() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, Query
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, NoAnswerError, Query
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared import names
@@ -23,6 +23,8 @@ from herdkeeper.shared.objects import Json
 
 ANSWER_SECONDS = (5, 30)
 """For connecting, and for each piece of an answer."""
+TOO_MANY_REQUESTS, SERVER_ERRORS = 429, 500
+"""Status codes that say that another try may help: the first one, and those from the second one on."""
 MERGE_PATCH = "application/merge-patch+json"
 MOST_REASON = 300
 """Characters of a reason that nobody has made for people."""
@@ -188,13 +190,15 @@ class ApiServer:
         except ApiException as error:
             if error.status == 404 and method in ("GET", "DELETE"):
                 raise _NotFoundError(f"{method} {path}: {_refusal_message(error)}") from error
+            if error.status == TOO_MANY_REQUESTS or error.status >= SERVER_ERRORS:
+                raise NoAnswerError(f"the API server can't answer {method} {path} now: {_refusal_message(error)}") from error
             kinds = {("PATCH", 409): ConflictError, ("DELETE", 409): ConflictError, (method, 403): ForbiddenError}
             raise kinds.get((method, error.status), ClusterError)(
                 f"the API server refused {method} {path}: {_refusal_message(error)}"
             ) from error
         except HTTPError as error:
             host, why = self.api.configuration.host, _CONNECTION.sub("", str(getattr(error, "reason", error)))
-            raise ClusterError(
+            raise NoAnswerError(
                 f"the API server at {host} does not answer: {why}. If it is not the one you mean, name another by --context or --kubeconfig"
             ) from error
 

@@ -20,6 +20,10 @@ class ForbiddenError(ClusterError):
     """The caller has no right to it, so asking again is of no use."""
 
 
+class NoAnswerError(ClusterError):
+    """The API server can't be reached, or can't answer now: it may later. Whether it has done what was asked for is unknown."""
+
+
 class ConflictError(ClusterError):
     """The object is not the one, or no longer as, the request says. Nothing was written."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from herdkeeper.plugin.change import annotate, carry_out
+from herdkeeper.plugin.cluster import NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Takes
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json, annotation
@@ -38,6 +40,8 @@ def ask(call: Call, kind: Kind, name: str, request: Request, sentence: str) -> A
     if not call.given.wait or call.given.dry_run:
         return asked
     answer = awaited(call, asked, Awaited(kind, name, lambda item: answer_in(item, request)))
+    if answer.exit_code == FINE:
+        return answer
     present = call.cluster.get(kind, name)
     if present is None or annotation(present, request.annotation) is None:
         return answer
@@ -84,10 +88,22 @@ def answer_in(item: Json, request: Request) -> Outcome | None:
 
 
 def wait_until(call: Call, kind: Kind, name: str, outcome_of: Callable[[Json], Outcome | None], seconds: int) -> Outcome:
-    """Read a resource each second until there is an outcome, at most so many times. One that is made anew meanwhile is another one."""
+    """Read a resource each second until there is an outcome, at most so many seconds. One that is made anew meanwhile is another one. An
+    API server that does not answer is asked again.
+    """
     uids: set[str | None] = set()
+    end, unanswered = time.monotonic() + seconds, ""
     for _ in range(seconds):
-        item = call.cluster.get(kind, name)
+        if time.monotonic() >= end:
+            break
+        try:
+            item = call.cluster.get(kind, name)
+        except NoAnswerError as error:
+            call.tell("" if unanswered else "the API server does not answer; it is asked again")
+            unanswered = f"{error}; "
+            call.pause(LOOK_SECONDS)
+            continue
+        unanswered = ""
         if item is None:
             return Outcome(f"the {kind.name} was deleted", good=False)
         uids.add(item["metadata"].get("uid"))
@@ -97,7 +113,7 @@ def wait_until(call: Call, kind: Kind, name: str, outcome_of: Callable[[Json], O
         if found is not None:
             return found
         call.pause(LOOK_SECONDS)
-    return Outcome(f"no result within {seconds} s; see `status`, and check that the operator runs", good=False)
+    return Outcome(f"no result within {seconds} s; {unanswered}see `status`, and check that the operator runs", good=False)
 
 
 def awaited(call: Call, answer: Answer, subject: Awaited) -> Answer:

@@ -10,16 +10,19 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from herdkeeper.plugin.change import Patch
-from herdkeeper.plugin.cluster import ClusterError, ConflictError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
 from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
-from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
+from herdkeeper.plugin.request import LOOK_SECONDS, Outcome, timeout_seconds, wait_until
+from herdkeeper.plugin.screen import Screen
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
@@ -30,8 +33,9 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
 _DENIED = re.compile("denied (the )?request")
 """In the API server's words of an admission policy or a webhook; a missing right to create has others."""
-MOST_CONFLICTS = 10
-"""How often somebody may write at the moment of the revert, which then begins anew."""
+MOST_REVERTS = 60
+"""How often a revert begins anew, at most once a second: somebody may write at that moment, or the API server is away."""
+REVERT_SECONDS = 60.0
 
 _TO_END = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
@@ -104,36 +108,45 @@ def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
         return {"resource": label, "shown": True, "steps": ["it is new: everything would be created"], "blockers": []}
     if stops(annotation(live, names.PLAN_ANNOTATION)):
         raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
+    plan: Json = {}
     to_undo: tuple[Json, Json | None] | None = (live, None)
-    with _reverted_when_ended():
+    # by default a closed terminal ends the process at once: the change would stay, and no lost leader of that resource would be replaced
+    with _handled(signal.default_int_handler, _TO_END):
         try:
             changed = call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=False)
             to_undo = (live, changed)
-            outcome = wait_until(call, kind, name, lambda now: plan_told(now, int(changed["metadata"]["generation"])), seconds)
-            shown = call.cluster.get(kind, name) or {}
+            generation = int(changed["metadata"]["generation"])
+
+            def look(now: Json) -> Outcome | None:
+                plan.clear()
+                plan.update((now.get("status") or {}).get("plan") or {})
+                return plan_told(now, generation)
+
+            outcome = wait_until(call, kind, name, look, seconds)
         except ConflictError as error:
             to_undo = None
             raise ClusterError(f"{label} was changed by somebody else at this moment: nothing was written, so call it again") from error
         finally:
             if to_undo is not None:
-                _undo(call, kind, *to_undo)
-    plan = (shown.get("status") or {}).get("plan") or {}
-    told = outcome if outcome.good else Outcome(outcome.sentence, good=False)
-    blockers = [*(plan.get("blockers") or []), *([] if told.good else [told.sentence])]
-    return {"resource": label, "shown": told.good, "steps": plan.get("steps") or [], "blockers": blockers}
+                with _handled(_told_to_wait, (signal.SIGINT, *_TO_END)):
+                    _undo(call, kind, *to_undo)
+    blockers = [*(plan.get("blockers") or []), *([] if outcome.good else [outcome.sentence])]
+    return {"resource": label, "shown": outcome.good, "steps": plan.get("steps") or [], "blockers": blockers}
 
 
 @contextmanager
-def _reverted_when_ended() -> Iterator[None]:
-    """Lets signals to end, such as that of a closed terminal, end the command like Ctrl-C. By default the process ends at once: the change
-    would stay, and the operator would replace no lost leader of that resource.
-    """
-    before = {number: signal.signal(number, signal.default_int_handler) for number in _TO_END}
+def _handled(handler: Callable[[int, FrameType | None], object], numbers: Iterable[signal.Signals]) -> Iterator[None]:
+    """Handles these signals meanwhile."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def _told_to_wait(_number: int, _frame: FrameType | None) -> None:
+    Screen(sys.stderr).write("the change is being reverted; wait for it")
 
 
 def shown_change(item: Json, live: Json) -> Patch:
@@ -157,20 +170,22 @@ def _undo(call: Call, kind: Kind, earlier: Json, changed: Json | None) -> None:
     `changed` is the resource with the change, None if that is unknown: it is there then if the annotation is.
     """
     name = str(earlier["metadata"]["name"])
+    end = time.monotonic() + REVERT_SECONDS
     try:
-        for conflicts_left in reversed(range(MOST_CONFLICTS)):
-            present = call.cluster.get(kind, name)
-            if present is None or present["metadata"].get("uid") != earlier["metadata"].get("uid"):
-                return
-            if changed is None and not stops(annotation(present, names.PLAN_ANNOTATION)):
-                return
-            spec = back_to(earlier["spec"], (changed or present)["spec"], present["spec"])
+        for left in reversed(range(MOST_REVERTS)):
             try:
+                present = call.cluster.get(kind, name)
+                if present is None or present["metadata"].get("uid") != earlier["metadata"].get("uid"):
+                    return
+                if changed is None and not stops(annotation(present, names.PLAN_ANNOTATION)):
+                    return
+                spec = back_to(earlier["spec"], (changed or present)["spec"], present["spec"])
                 call.cluster.patch(kind, name, _body(present, None, spec), dry_run=False)
                 return
-            except ConflictError:
-                if not conflicts_left:
+            except (ConflictError, NoAnswerError):
+                if not left or time.monotonic() >= end:
                     raise
+                call.pause(LOOK_SECONDS)
     except ClusterError as error:
         raise ClusterError(
             f"{kind.name}/{name} still has the change, and the operator only shows its plan: revert the change, then `resume "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+from herdkeeper.plugin.cluster import NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, nothing_in
 from herdkeeper.plugin.kinds import POD, RESOURCES
 from herdkeeper.plugin.stack_tree import State, document, stacks, worst
@@ -17,15 +18,23 @@ def run(call: Call) -> Answer:
     """Show the tree once; with `--watch`, show each change."""
     if call.given.watch and call.given.output != "text":
         raise BadInputError(f"--output {call.given.output}: --watch shows text; remove one of them")
-    shown = ""
+    return _watched(call) if call.given.watch else _look(call)
+
+
+def _watched(call: Call) -> Answer:
+    """Shows each change, until Ctrl-C. While the API server does not answer, the last tree stays, with a line that says so."""
+    tree = shown = ""
     while True:
-        answer = _look(call)
-        if not call.given.watch:
-            return answer
-        if answer.text != shown:
+        try:
+            text = tree = _look(call).text
+        except NoAnswerError as error:
+            if not tree:
+                raise
+            text = f"{tree}\n{error}"
+        if text != shown:
             call.screen.clear()
-            call.screen.write(answer.text)
-            shown = answer.text
+            call.screen.write(text)
+            shown = text
         call.pause(LOOK_SECONDS)
 
 
