@@ -189,6 +189,18 @@ def test_a_plan_of_what_the_rules_refuse_is_refused_with_their_message(
     assert stage.found(HERDDB, "db")["metadata"]["resourceVersion"] == version
 
 
+def test_a_plan_with_a_field_that_is_not_known_is_refused_as_kubectl_apply_would_be(
+    stage: Stage, plugin: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "change.json"
+    metadata = {"apiVersion": "herdkeeper.io/v1alpha1", "kind": HERDDB, "metadata": {"name": "db"}}
+    file.write_text(json.dumps({**metadata, "spec": {"replicsa": 5}}))
+    before = stage.found(HERDDB, "db")["metadata"]["resourceVersion"]
+    assert plugin("plan", "-f", str(file), "--timeout", "1")[0] == 1
+    assert 'unknown field "spec.replicsa"' in capsys.readouterr().err
+    assert stage.found(HERDDB, "db")["metadata"]["resourceVersion"] == before
+
+
 @pytest.mark.parametrize(
     ("before", "changed", "field"),
     [

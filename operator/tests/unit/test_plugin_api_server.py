@@ -51,6 +51,7 @@ class PlayedApiServer(BaseHTTPRequestHandler):
             self._answer(404 if "gone" in self.path else 403, {"message": "pods is forbidden"})
 
     def do_PATCH(self) -> None:
+        self.asked.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"]))
         self._answer(409, {"message": "the object has been modified"})
 
@@ -191,6 +192,14 @@ def test_a_patch_of_an_earlier_version_is_a_conflict(server) -> None:
     clients, _ = server
     with pytest.raises(ConflictError, match="the object has been modified"):
         clients().patch(TABLESPACE, "flights", {"metadata": {"resourceVersion": "76"}}, dry_run=False)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_unknown_field_is_to_be_refused_as_with_kubectl(server, dry_run: bool) -> None:
+    clients, asked = server
+    with pytest.raises(ConflictError):
+        clients().patch(TABLESPACE, "flights", {"spec": {"replicsa": 3}}, dry_run=dry_run)
+    assert ("fieldValidation=Strict" in asked[0], "dryRun=All" in asked[0]) == (True, dry_run)
 
 
 def test_a_log_comes_line_by_line_also_where_its_last_line_has_no_end(server) -> None:

@@ -215,6 +215,14 @@ def test_a_row_or_a_log_gives_a_terminal_no_command() -> None:
     assert terminal.getvalue().endswith("\x1b[31mwrong\x1b[0m\n")
 
 
+def test_what_the_encoding_of_the_output_lacks_is_written_as_a_code() -> None:
+    """Such as that of a pipe on Windows."""
+    words = [sys.executable, "-m", "herdkeeper.plugin.main", "explain", "InvalidSpec"]
+    ended = subprocess.run(words, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (FINE, "")
+    assert "  \\u2192 Change the field that the message names." in ended.stdout
+
+
 def test_nor_does_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have a message of a status, or what a pod answers."""
     terminal = Terminal()

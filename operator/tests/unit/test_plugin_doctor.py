@@ -340,7 +340,8 @@ def test_what_may_not_be_read_is_said_in_its_place(tmp_path: Path) -> None:
     "text",
     [
         f"password={HUSH}", f'"password": "{HUSH} {HUSH}"', f"PASSWD: {HUSH}", f"Authorization: Bearer {HUSH}", f"http://u:{HUSH}@h/",
-        f"-----BEGIN RSA PRIVATE KEY-----\n{HUSH}\n-----END RSA PRIVATE KEY-----", f"aws_secret_access_key = {HUSH}", f"&token={HUSH}&x=1",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{HUSH}\n-----END RSA PRIVATE KEY-----", f"aws_secret_access_key = {HUSH}",
+        f"fs.s3a.secret.key={HUSH}", f"fs.s3a.access.key={HUSH}", f"secretKey: {HUSH}", f"&token={HUSH}&x=1",
         f"AZURE_STORAGE_ACCOUNT_KEY={HUSH}", f"AccountName=a;AccountKey={HUSH};", f"https://a/b?sv=1&sig={HUSH}&se=2",
         f"X-Amz-Signature={HUSH}",
         json.dumps({"error": json.dumps({"password": HUSH})}), json.dumps({"password": f'x"{HUSH}'}),

@@ -86,6 +86,16 @@ def test_a_bookie_that_loses_a_disk_meanwhile_is_not_drained() -> None:
     assert called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)[0].exit_code == WRONG
 
 
+def test_a_drain_that_somebody_cancels_is_not_waited_for() -> None:
+    cluster = bookies()
+
+    def pause(_: float) -> None:
+        cluster.documents[0]["spec"]["drain"] = []
+
+    answer, _ = called(cluster, "drain", "bk-bookie-3", "--wait", pause=pause)
+    assert (answer.exit_code, answer.text) == (WRONG, "bk-bookie-3: its drain was cancelled meanwhile")
+
+
 def is_made_anew(cluster: PlayedCluster) -> None:
     cluster.documents[0] = resource("BookKeeperCluster", "bk")
     cluster.documents[0]["metadata"]["uid"] = "another"

@@ -110,6 +110,13 @@ def test_a_connection_is_shown_without_its_password_unless_it_is_asked_for() -> 
     assert answer.document["entries"]["password"] == "hush"
 
 
+def test_of_a_secret_that_is_somebody_else_s_no_other_entry_is_shown_either() -> None:
+    cluster = PlayedCluster([*stack(), secret(user="admin", tls_key="hush", token="hush")])
+    answer, _ = called(cluster, "connection", "flights")
+    assert "hush" not in answer.text + str(answer.document)
+    assert "user     admin" in answer.text
+
+
 def test_a_tablespace_without_a_connection_secret_says_why() -> None:
     restoring = resource("Tablespace", "new", conditions=[condition("Ready", "False", "Restoring", "7 of 9 rows")])
     with pytest.raises(ClusterError, match="the Tablespace new has no connection Secret: Restoring: 7 of 9 rows"):

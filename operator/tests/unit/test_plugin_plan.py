@@ -309,6 +309,23 @@ def test_a_resource_of_another_namespace_is_not_taken_for_the_one_of_its_name_he
     assert cluster.writes == []
 
 
+def test_a_list_as_kubectl_get_writes_it_is_taken_apart(tmp_path: Path) -> None:
+    cluster, path = bookkeeper(), Path(file(tmp_path, bookies=3))
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [json.loads(path.read_text())]}))
+    answer, _ = called(cluster, "plan", "-f", str(path), pause=planning(cluster, plan={"steps": ["drain"]}))
+    assert answer.text == "BookKeeperCluster/bk\n  1. drain"
+
+
+def test_a_kind_of_that_name_in_another_group_is_not_ours(tmp_path: Path) -> None:
+    """Such as the ZookeeperCluster of other operators."""
+    path = tmp_path / "file"
+    path.write_text("apiVersion: zookeeper.example.com/v1\nkind: ZookeeperCluster\nmetadata: {name: zk}\nspec: {replicas: 5}\n")
+    cluster = PlayedCluster([resource("ZooKeeperCluster", "zk")])
+    with pytest.raises(BadInputError, match=r"it has no resource of herdkeeper\.io"):
+        called(cluster, "plan", "-f", str(path))
+    assert cluster.writes == []
+
+
 class RefusingCluster(PlayedCluster):
     """The API server refuses what is checked."""
 
@@ -356,6 +373,10 @@ def test_a_change_that_a_policy_lets_its_author_make_and_not_revert_is_not_shown
         ("a: [", "it is not YAML"),
         ("kind: Pod\n", "it has no resource of herdkeeper.io; name a file with one"),
         ("kind: Tablespace\n", "a Tablespace has no metadata.name; name it"),
+        (
+            "kind: Tablespace\napiVersion: herdkeeper.io/v2\n",
+            "a Tablespace has the apiVersion herdkeeper.io/v2, which is not known here; write herdkeeper.io/v1alpha1",
+        ),
         ("kind: Tablespace\nmetadata: flights\n", "metadata of a Tablespace is no mapping; give it fields"),
         ("kind: Tablespace\nmetadata: {name: flights}\nspec: [a]\n", "spec of a Tablespace is no mapping; give it fields"),
     ],

@@ -92,6 +92,41 @@ def test_without_a_file_it_is_opened_in_a_browser(monkeypatch: pytest.MonkeyPatc
     assert "was opened in the browser" in answer.text
 
 
+@pytest.mark.parametrize(("name", "why"), [("mine", "the file exists; name another"), ("no/r.html", "there is no folder ")])
+def test_a_file_that_can_not_be_made_is_told_before_there_is_a_pod(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "mine").write_text("mine")
+    cluster = PlayedCluster([checkpoint(), JOB])
+    with pytest.raises(BadInputError, match=f"--file {tmp_path / name}: {why}"):
+        called(cluster, "report", "ckpt/flights-1", "--file", str(tmp_path / name), pause=ending(cluster, "Succeeded"))
+    assert (cluster.writes, (tmp_path / "mine").read_text()) == ([], "mine")
+
+
+def test_a_file_that_is_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    cluster = PlayedCluster([checkpoint(), JOB])
+    ends = ending(cluster, "Succeeded")
+
+    def pause(seconds: float) -> None:
+        (tmp_path / "r.html").write_text("mine")
+        ends(seconds)
+
+    with pytest.raises(BadInputError, match=r"it can't be written \(File exists\)"):
+        called(cluster, "report", "ckpt/flights-1", "--file", str(tmp_path / "r.html"), pause=pause)
+    assert (pods(cluster), (tmp_path / "r.html").read_text()) == ([], "mine")
+
+
+def test_without_a_folder_for_temporary_files_a_file_is_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator's pod has none that it may write to."""
+
+    def refuse(prefix: str) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(report.tempfile, "mkdtemp", refuse)
+    cluster = PlayedCluster([checkpoint(), JOB])
+    with pytest.raises(BadInputError, match=r"No usable temporary directory found\); name a file with --file"):
+        called(cluster, "report", "ckpt/flights-1", pause=ending(cluster, "Succeeded"))
+    assert pods(cluster) == []
+
+
 def test_a_pod_that_fails_or_never_starts_says_why_and_is_gone() -> None:
     for pause in (None, "Failed"):
         cluster = PlayedCluster([checkpoint(), JOB])

@@ -221,6 +221,33 @@ def test_bad_input_is_named_with_its_value_and_the_fix(words: tuple[str, ...], m
     assert cluster.writes == []
 
 
+@pytest.mark.parametrize(
+    ("words", "number", "sentence"),
+    [
+        (("restart", "bkc/bk"), 1, "BookKeeperCluster/bk: its servers are restarted one by one, each once the previous one serves"),
+        (("drain", "bk-bookie-0"), 1, "BookKeeperCluster/bk: bookie 0 will be drained"),
+        (("full-check", "flights"), 3, "Tablespace/flights: a full check was requested"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("mark", "value", "note"),
+    [
+        ("herdkeeper.io/paused", "true", "; herdkeeper.io/paused stops this until you `resume {label}`"),
+        ("herdkeeper.io/plan", "true", "; herdkeeper.io/plan stops this until you `resume {label}`"),
+        ("herdkeeper.io/paused", "false", ""),
+    ],
+)
+def test_what_a_paused_resource_does_only_later_is_said_so(
+    words: tuple[str, ...], number: int, sentence: str, mark: str, value: str, note: str
+) -> None:
+    documents = stack()
+    documents[number]["metadata"]["annotations"] = {mark: value}
+    answer, _ = called(PlayedCluster(documents), *words)
+    label, _, what = f"{sentence}{note}".partition(": ")
+    assert answer.text == f"{label}: {what.format(label=label)}"
+    assert answer.document["changes"][0]["what"] == what.format(label=label)
+
+
 def test_restart_changes_the_template_of_the_pods_and_waits_until_all_is_settled_for_it() -> None:
     cluster = PlayedCluster(stack())
     database = cluster.documents[2]

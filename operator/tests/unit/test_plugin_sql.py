@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -156,6 +157,13 @@ def test_an_error_is_told_without_the_names_of_java_s_classes(said: str, shown: 
     assert error_text(ServerError(said)) == shown
 
 
+class Terminal(io.StringIO):
+    """What a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class PlayedConnection:
     """A table of one row, `m` Java's last moment; what is refused is refused."""
 
@@ -171,6 +179,12 @@ class PlayedConnection:
         if "bread" in sql:
             raise ServerError("no such table: bread\n\tat Frame")
         return 3
+
+    def close(self) -> None:
+        self.closed = True
+
+    def query(self, sql: str) -> list[dict]:
+        return []
 
     def stream(self, sql: str, *, moment: Callable[[int], object]) -> Iterator[dict]:
         yield {"m": moment(2**63 - 1)} if "SELECT m" in sql else {"n": 7}
@@ -237,10 +251,6 @@ def test_the_first_statement_that_is_refused_ends_it(cluster: PlayedCluster, cap
 
 
 def test_a_row_in_a_refusal_gives_a_terminal_no_command(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     def refuse(_: PlayedConnection, sql: str) -> int:
         raise ServerError(f"{sql}: there is a row \x1b[2Jwith this key")
 
@@ -273,6 +283,57 @@ def test_a_tablespace_is_named_where_there_are_several(cluster: PlayedCluster) -
     cluster.documents.append(resource("Tablespace", "orders"))
     with pytest.raises(BadInputError, match="TABLESPACE is not given, and there are flights, orders: name one"):
         called(cluster, "sql", "-c", "SELECT 1")
+
+
+@pytest.fixture
+def shell(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[str]]:
+    """Runs a shell in which these lines are written; what it showed, after its first line."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", Terminal())
+
+    def run(*lines: str, options: tuple[str, ...] = ()) -> list[str]:
+        remaining = iter(lines)
+        monkeypatch.setattr("builtins.input", lambda _: next(remaining, "\\q"))
+        answer, written = called(cluster, "sql", *options)
+        assert answer.exit_code == FINE
+        return written[1:]
+
+    return run
+
+
+@pytest.mark.parametrize("error", [ServerError("no such table"), ClusterError("the API server does not answer")])
+def test_in_a_shell_an_error_ends_nothing(shell: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def refuse(_: PlayedConnection, sql: str) -> int:
+        raise error
+
+    monkeypatch.setattr(PlayedConnection, "execute", refuse)
+    assert shell("DELETE FROM bread;", "SELECT n FROM t;") == [f"error: {error}", "n\n-\n7"]
+
+
+def test_in_a_shell_an_interrupted_statement_ends_nothing_and_its_late_answer_is_not_taken_for_another_one(
+    shell: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[PlayedConnection] = []
+
+    def interrupted(connection: PlayedConnection, sql: str) -> int:
+        connections.append(connection)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PlayedConnection, "execute", interrupted)
+    said = "interrupted: whether the statement was carried out is unknown"
+    assert shell("DELETE FROM t;", "DELETE FROM t;", "SELECT n FROM t;") == [said, said, "n\n-\n7"]
+    first, second = connections
+    assert (first is not second, first.closed) == (True, True)
+
+
+def test_a_shell_has_no_documents(shell: Callable[..., list[str]]) -> None:
+    with pytest.raises(BadInputError, match="--output json: a shell shows text"):
+        shell("SELECT n FROM t;", options=("-o", "json"))
+
+
+def test_the_mark_that_editors_put_before_a_text_is_none_of_its_first_statement(cluster: PlayedCluster, tmp_path: Path) -> None:
+    (tmp_path / "file.sql").write_text("\ufeffSELECT n FROM t", encoding="utf-8")
+    assert called(cluster, "sql", "-f", str(tmp_path / "file.sql"))[1] == ["n\n-\n7"]
 
 
 def test_tab_completes_words_and_names() -> None:

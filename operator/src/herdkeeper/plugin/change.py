@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper.plugin.command import FINE, Answer, Call
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared.objects import Json
+from herdkeeper.shared.paused import paused_by
 
 
 @dataclass(frozen=True)
@@ -47,26 +48,31 @@ def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
     """Make the changes in order. Of several, each is checked first: one that is refused (ClusterError) leaves nothing of the others. With
     `--dry-run`, nothing changes.
     """
+    paused: dict[str, str] = {}
     rounds = (True,) if call.given.dry_run else (True, False) if len(changes) > 1 else (False,)
     for dry_run in rounds:
         for change in changes:
             match change:
                 case Patch(kind, name, body, _):
-                    call.cluster.patch(kind, name, body, dry_run=dry_run)
+                    changed = call.cluster.patch(kind, name, body, dry_run=dry_run)
+                    mark = paused_by(changed["metadata"].get("annotations") or {})
+                    if mark is not None and mark not in ((body.get("metadata") or {}).get("annotations") or {}):
+                        paused[f"{kind.name}/{name}"] = mark
                 case Create(kind, _, _, _):
                     call.cluster.create(kind, change.document, dry_run=dry_run)
-    return told(call, changes)
+    return told(call, changes, paused)
 
 
-def told(call: Call, changes: Sequence[Change]) -> Answer:
-    """Returns what was done, or with `--dry-run` would be."""
+def told(call: Call, changes: Sequence[Change], paused: Mapping[str, str]) -> Answer:
+    """Returns what was done, or with `--dry-run` would be. `paused` are the resources that nothing is done of now, with the annotation."""
     note = " (dry run, nothing changed)" if call.given.dry_run else ""
-    documents = [{"resource": f"{change.kind.name}/{change.name}", "change": _sent(change), "what": change.sentence} for change in changes]
-    return Answer(
-        "\n".join(f"{change.kind.name}/{change.name}: {change.sentence}{note}" for change in changes),
-        {"dryRun": call.given.dry_run, "changes": documents},
-        FINE,
-    )
+    documents: list[Json] = []
+    for change in changes:
+        label = f"{change.kind.name}/{change.name}"
+        stopped = f"; {paused[label]} stops this until you `resume {label}`" if label in paused else ""
+        documents.append({"resource": label, "change": _sent(change), "what": f"{change.sentence}{stopped}"})
+    text = "\n".join(f"{each['resource']}: {each['what']}{note}" for each in documents)
+    return Answer(text, {"dryRun": call.given.dry_run, "changes": documents}, FINE)
 
 
 def _sent(change: Change) -> Json:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.kinds import RESOURCES, Kind, resource_kind
@@ -125,6 +127,25 @@ def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind
         known = ", ".join(f"{each.name} ({each.short})" for each in RESOURCES)
         raise BadInputError(f"{argument} {written}: there is no kind {word}; there are {known}")
     return kind, find(cluster, kind, name, argument)
+
+
+def new_file(written: str) -> Path:
+    """Returns the path that `--file` names. Raises BadInputError if there is a file already, or not even its folder."""
+    path = Path(written)
+    if os.path.lexists(path):
+        raise BadInputError(f"--file {path}: the file exists; name another")
+    if not os.path.isdir(path.parent):
+        raise BadInputError(f"--file {path}: there is no folder {path.parent}; make it, or name another file")
+    return path
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a new file. Raises BadInputError if that fails."""
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except OSError as error:
+        raise BadInputError(f"--file {path}: it can't be written ({error.strerror})") from error
 
 
 def nothing_in(namespace: str) -> str:

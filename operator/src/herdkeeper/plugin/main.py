@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -23,6 +24,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None, pause: Callable[[float], None] = time.sleep) -> int:
     """Run a command and return its exit code. Errors are one line on standard error."""
     given = parser_of(COMMANDS).parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # its encoding may lack the tree's lines and marks
     stream = output if output is not None else sys.stdout
     screen = Screen(stream, colours=stream.isatty() and "NO_COLOR" not in os.environ)
     command = next(each for each in COMMANDS if each.name == given.command)

@@ -8,7 +8,7 @@ from typing import Any
 HIDDEN = "(left out)"
 _WORDS = (
     r"passw(?:or)?d|passphrase|secret|token|credentials?|signature|[?&]sig|"
-    r"(?:api|access|account|private|signing|encryption)[_-]?key(?:[_-]?id)?"
+    r"(?:api|access|account|private|secret|signing|encryption)[._-]?key(?:[._-]?id)?"
 )
 _QUOTED = r"""(?P<escapes>\\*)(?P<quote>["'])[\s\S]*?(?<!\\)(?P=escapes)(?P=quote)"""
 """A quoted text. Within another quoted text its quotes are escaped, as in JSON within a line of JSON."""

@@ -8,7 +8,8 @@ import readline
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from herdkeeper.plugin.command import FINE, Answer, Call
+from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.command import FINE, Answer, BadInputError, Call
 from herdkeeper.plugin.commands.sql import executed
 from herdkeeper.plugin.database import Database
 from herdkeeper.plugin.sql_table import error_text
@@ -26,7 +27,11 @@ MOST_HISTORY = 10_000
 
 
 def shell(call: Call, database: Database) -> Answer:
-    """Read statements until the end of input. A refused one ends nothing; a broken connection is replaced for the next."""
+    """Read statements until the end of input. One that is refused or interrupted ends nothing; a broken connection is replaced for the
+    next.
+    """
+    if call.given.output != "text":
+        raise BadInputError(f"--output {call.given.output}: a shell shows text; give the statements with --command, or remove it")
     call.screen.write(f"tablespace {database.tablespace}: end each statement with `;`, leave with \\q")
     with _history(), contextlib.ExitStack() as connections:
         connection: Connection | None = None
@@ -36,8 +41,12 @@ def shell(call: Call, database: Database) -> Answer:
                     connection = connections.enter_context(database.connect())
                     readline.set_completer(completer(names_of(connection)))
                 executed(call, connection, statement)
-            except SqlError as error:
+            except (SqlError, ClusterError) as error:
                 call.screen.write(f"error: {error_text(error)}")
+            except KeyboardInterrupt:
+                if connection is not None:
+                    connection.close()  # the answer may still come
+                call.screen.write("interrupted: whether the statement was carried out is unknown")
     return Answer("", {}, FINE)
 
 

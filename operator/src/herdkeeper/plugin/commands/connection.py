@@ -12,6 +12,16 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 HIDDEN = "(hidden: --show-password)"
+SHOWN = (
+    names.CONNECTION_HOST_KEY,
+    names.CONNECTION_PORT_KEY,
+    names.CONNECTION_URL_KEY,
+    names.CONNECTION_LEADER_URL_KEY,
+    names.CONNECTION_USER_KEY,
+    names.CONNECTION_DATABASE_KEY,
+    names.AUTHORITIES_KEY,
+)
+"""Entries without a secret. A Secret of that name that is not the operator's may have any others."""
 LONG = (names.AUTHORITIES_KEY,)
 """Entries with many lines: the text shows only that they exist."""
 
@@ -24,7 +34,7 @@ def run(call: Call) -> Answer:
         raise ClusterError(no_secret(tablespace))
     entries = decoded(secret)
     if not call.given.show_password:
-        entries[names.PASSWORD_KEY] = HIDDEN
+        entries = {name: value if name in SHOWN else HIDDEN for name, value in entries.items()}
     widest = max(map(len, entries), default=0)
     short = {name: f"({len(value.splitlines())} lines of PEM)" if name in LONG else value for name, value in entries.items()}
     lines = [f"{name:<{widest}}  {value}" for name, value in short.items()]

@@ -67,7 +67,7 @@ def undrained(cluster: Json, number: int, *, stopped: bool = False) -> Patch:
 
 
 def end_of(cluster: Json, number: int) -> Outcome | None:
-    """Returns that the bookie is gone, or None. A status that was lost names no bookie at all."""
+    """Returns that the bookie is gone, or will not go, or None. A status that was lost names no bookie at all."""
     if not (cluster.get("status") or {}).get("bookies"):
         return None
     bookie = _entry(cluster, number)
@@ -75,6 +75,8 @@ def end_of(cluster: Json, number: int) -> Outcome | None:
         return Outcome("it is drained: no ledger names it, and every entry was read back elsewhere", good=True)
     if bookie["state"] == "Lost":
         return Outcome("it has lost a disk meanwhile; see `status`", good=False)
+    if number not in _declared(cluster) and not bookie.get("drain"):
+        return Outcome("its drain was cancelled meanwhile", good=False)
     return None
 
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from herdkeeper.plugin.change import Patch
 from herdkeeper.plugin.cluster import ClusterError, ConflictError, NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
-from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
+from herdkeeper.plugin.kinds import OURS, ZOOKEEPER, Kind, resource_kind
 from herdkeeper.plugin.merge_patch import asked_for, back_to
 from herdkeeper.plugin.request import LOOK_SECONDS, Outcome, timeout_seconds, wait_until
 from herdkeeper.plugin.screen import Screen
@@ -215,33 +216,48 @@ def plan_lines(plan: Json) -> Iterator[str]:
 def read(filename: str) -> str:
     """Returns a file's text, or standard input for `-`."""
     try:
-        return sys.stdin.read() if filename == "-" else Path(filename).read_text(encoding="utf-8")
+        text = sys.stdin.read() if filename == "-" else Path(filename).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise BadInputError(f"--filename {filename}: it can't be read ({why})") from error
+    return text.removeprefix("\ufeff")  # the mark that editors of Windows put first
 
 
 def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
-    """Yields the resources of herdkeeper.io in a file; others are ignored.
+    """Yields the resources of herdkeeper.io in a file, also those in a list, as `kubectl get` writes it; others are ignored.
 
     Raises BadInputError if it is not YAML, or has none.
     """
     import yaml
 
     try:
-        documents = [item for item in yaml.safe_load_all(text) if isinstance(item, dict)]
+        documents = [item for document in yaml.safe_load_all(text) for item in _in_list(document) if isinstance(item, dict)]
     except yaml.YAMLError as error:
         raise BadInputError(f"--filename {filename}: it is not YAML ({str(error).splitlines()[0]})") from error
-    found = [(kind, item) for item in documents if (kind := resource_kind(str(item.get("kind")))) is not None]
+    found = [(kind, item) for item in documents if _is_ours(item) and (kind := resource_kind(str(item.get("kind")))) is not None]
     if not found:
         raise BadInputError(f"--filename {filename}: it has no resource of herdkeeper.io; name a file with one")
     for kind, item in found:
+        if item.get("apiVersion", OURS) != OURS:
+            raise BadInputError(
+                f"--filename {filename}: a {kind.name} has the apiVersion {item['apiVersion']}, which is not known here; write {OURS}"
+            )
         for part in ("metadata", "spec"):
             if not isinstance(item.get(part) or {}, dict):
                 raise BadInputError(f"--filename {filename}: {part} of a {kind.name} is no mapping; give it fields")
         if not (item.get("metadata") or {}).get("name"):
             raise BadInputError(f"--filename {filename}: a {kind.name} has no metadata.name; name it")
         yield kind, item
+
+
+def _in_list(document: Any) -> Iterable[Any]:
+    items = document.get("items") if isinstance(document, dict) and str(document.get("kind")).endswith("List") else None
+    return items if isinstance(items, list) else (document,)
+
+
+def _is_ours(item: Json) -> bool:
+    """Whether it is of this group: others have kinds of these names, too."""
+    return str(item.get("apiVersion", OURS)).partition("/")[0] == OURS.partition("/")[0]
 
 
 COMMAND = Command(

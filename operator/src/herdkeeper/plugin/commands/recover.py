@@ -28,10 +28,10 @@ def run(call: Call) -> Answer:
     name, accepted = str(item["metadata"]["name"]), call.given.accept
     found = diagnose(examined(call.cluster, name))
     if accepted is None:
-        return told(name, found)
+        return told(call.cluster.namespace, name, found)
     member = _accepted(item, found, accepted)
     if not call.given.dry_run:
-        call.tell(told(name, found).text)
+        call.tell(told(call.cluster.namespace, name, found).text)
         _confirm(call, name)
         # reading what a person types takes time: all is read again
         if diagnose(examined(call.cluster, name)) != found:
@@ -72,9 +72,9 @@ def _volume(cluster: Cluster, pod: str) -> Held | Lost | Unknown:
         return Unknown(str(error))
 
 
-def told(name: str, found: Diagnosis) -> Answer:
+def told(namespace: str, name: str, found: Diagnosis) -> Answer:
     """Returns what was found, and the ways back."""
-    ways = [{"way": way, "loses": lost} for way, lost in ways_back(name, found)]
+    ways = [{"way": way, "loses": lost} for way, lost in ways_back(namespace, name, found)]
     lines = [f"ZooKeeperCluster/{name}: {found.sentence}", *(f"  {member.pod}: {member.said}" for member in found.voters)]
     lines += [f"{number}. {each['way']}\n   {each['loses']}" for number, each in enumerate(ways, 1)]
     members = [{"pod": member.pod, "lost": isinstance(member.volume, Lost), "holds": member.said} for member in found.voters]
@@ -83,11 +83,11 @@ def told(name: str, found: Diagnosis) -> Answer:
     return Answer("\n".join(lines), {**document, "members": members, "ways": ways}, exit_code)
 
 
-def ways_back(name: str, found: Diagnosis) -> Iterator[tuple[str, str]]:
+def ways_back(namespace: str, name: str, found: Diagnosis) -> Iterator[tuple[str, str]]:
     """Yields what a person can do, and what that loses."""
     match found.state:
         case State.STARTS_AGAIN:
-            yield "Find out why their pods don't serve: kubectl herdkeeper doctor", "Nothing is lost."
+            yield f"Find out why their pods don't serve: kubectl herdkeeper doctor --namespace {namespace}", "Nothing is lost."
         case State.UNKNOWN:
             lost = f"Whose disk is gone for good has its volume claim deleted, and counts as lost ({PAGE})."
             yield "Bring the pods of these members back, and look again", lost
@@ -95,7 +95,8 @@ def ways_back(name: str, found: Diagnosis) -> Iterator[tuple[str, str]]:
             lost = "What changed after the snapshots, and is on no other volume, is lost."
             yield f"Bring lost volumes back from snapshots: {PAGE}, 'Volumes from snapshots'", lost
     if found.best is not None:
-        yield f"Accept what {found.best.pod} holds: kubectl herdkeeper recover zkc/{name} --accept {found.best.pod}", loses(found.best)
+        command = f"kubectl herdkeeper recover zkc/{name} --accept {found.best.pod} --namespace {namespace}"
+        yield f"Accept what {found.best.pod} holds: {command}", loses(found.best)
 
 
 def serving(item: Json) -> Outcome | None:
@@ -153,7 +154,7 @@ def _go_back(call: Call, name: str, found: Diagnosis, member: Member) -> Answer:
         {"resource": f"Pod/{member.pod}", "change": {"execute": script}, "what": "a newer membership of itself alone"},
         {"resource": f"Pod/{member.pod}", "change": {"delete": {"uid": member.uid}}, "what": "it starts again with that"},
     ]
-    document = {**told(name, found).document, "dryRun": dry_run, "changes": changes}
+    document = {**told(call.cluster.namespace, name, found).document, "dryRun": dry_run, "changes": changes}
     return Answer(f"ZooKeeperCluster/{name}: {sentence}{note}. {loses(member)}", document)
 
 

@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 
 from herdkeeper.plugin.cluster import ClusterError
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, find_any
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, find_any, new_file, write_new
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
 from herdkeeper.plugin.report_pod import report_pod
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
@@ -24,23 +24,29 @@ def run(call: Call) -> Answer:
     if kind not in KINDS:
         raise BadInputError(f"RUN {call.given.run}: a {kind.name} has no report; name a {KINDS[0].name} or {KINDS[1].name}")
     claim, path = place_of(item, call.given.run)
-    target = Path(call.given.file) if call.given.file is not None else None
-    if target is not None and target.exists():
-        raise BadInputError(f"--file {target}: the file exists; name another")
+    target = new_file(call.given.file) if call.given.file is not None else None
     job = call.cluster.get(JOB, str(item["status"].get("job")))
     pod = report_pod(f"report-{secrets.token_hex(4)}", job, claim, path) if job is not None else None
     if pod is None:
         raise ClusterError(f"the Job of {call.given.run} is gone, so its image is unknown: use a newer run, or copy {path} from {claim}")
-    call.cluster.create(POD, pod, dry_run=call.given.dry_run)
     if call.given.dry_run:
+        call.cluster.create(POD, pod, dry_run=True)
         return Answer(f"Pod/{pod['metadata']['name']}: it would read {path} (dry run, nothing changed)", {"dryRun": True, "pod": pod})
+    written = target or _temporary_folder() / Path(path).name
+    call.cluster.create(POD, pod, dry_run=False)
     text = fetched(call, str(pod["metadata"]["name"]), seconds)
     if text is None:
         return Answer("", {}, WRONG)
-    written = target or Path(tempfile.mkdtemp(prefix="herdkeeper-")) / Path(path).name
-    written.write_text(text, encoding="utf-8")
+    write_new(written, text.encode())
     opened = target is None and webbrowser.open(written.resolve().as_uri())
     return Answer(f"{written}{' was opened in the browser' if opened else ''}", {"file": str(written), "opened": opened}, FINE)
+
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="herdkeeper-"))
+    except OSError as error:
+        raise BadInputError(f"there is no folder for temporary files ({error.strerror}); name a file with --file") from error
 
 
 def place_of(run: Json, written: str) -> tuple[str, str]:

@@ -7,10 +7,9 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from herdkeeper.plugin.cluster import Cluster, ClusterError
-from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command
+from herdkeeper.plugin.command import Answer, Argument, Call, Command, new_file, write_new
 from herdkeeper.plugin.commands.doctor import OPERATOR_NAMESPACE, diagnosis
 from herdkeeper.plugin.commands.logs import containers, since_seconds
 from herdkeeper.plugin.commands.plan import LAST_APPLIED
@@ -24,14 +23,9 @@ from herdkeeper.shared.objects import Json
 def run(call: Call) -> Answer:
     """Write the bundle."""
     now = datetime.datetime.now(datetime.UTC)
-    path = Path(call.given.file or f"herdkeeper-{call.cluster.namespace}-{now:%Y%m%d-%H%M%S}.zip")
-    if path.exists():
-        raise BadInputError(f"--file {path}: the file exists; name another")
+    path = new_file(call.given.file or f"herdkeeper-{call.cluster.namespace}-{now:%Y%m%d-%H%M%S}.zip")
     files = dict(contents(call.cluster, call.given.operator_namespace, since_seconds(call.given.since)))
-    try:
-        path.write_bytes(packed(files))
-    except OSError as error:
-        raise BadInputError(f"--file {path}: it can't be written ({error.strerror})") from error
+    write_new(path, packed(files))
     return Answer(f"{path}: {counted(len(files), 'file')}; review it before you send it", {"file": str(path), "files": sorted(files)})
 
 
