@@ -12,7 +12,7 @@ from played_cluster import Json, PlayedCluster, called, condition, pod, resource
 
 from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
-from herdkeeper.plugin.kinds import Kind
+from herdkeeper.plugin.kinds import RESOURCES, Kind
 from herdkeeper.plugin.redaction import HIDDEN, redacted, redacted_text
 
 OPERATOR = pod("herdkeeper-x", "herdkeeper-operator", "Deployment/herdkeeper")
@@ -69,7 +69,8 @@ def test_causes_stand_before_what_rests_on_them_with_what_to_do_logs_and_warning
     answer, _ = called(LoggedCluster(documents, elsewhere=[OPERATOR]), "doctor")
     lines = answer.text.splitlines()
     assert lines[0] == "ZooKeeperCluster/zk: Ready: QuorumLost: 1 of 3 voters serves"
-    assert lines[1] == "    → Restore the members that the message names. (explain QuorumLost)"
+    do = "Restore the members that the message names. If their data may be gone for good: `recover`."
+    assert lines[1] == f"    → {do} (explain QuorumLost)"
     places = [
         next(index for index, line in enumerate(lines) if words in line) for words in ("db-herddb-1: starting", "NoLeader", "last lines of")
     ]
@@ -126,7 +127,7 @@ class ApartCluster(PlayedCluster):
         (
             ForbiddenError("pods is forbidden"),
             FINE,
-            "Nothing is wrong with the 4 resources in the namespace demo. Whether the operator runs is unknown: pods is forbidden",
+            "Nothing is wrong with the 4 resources in the namespace demo.\nWhether the operator runs is unknown: pods is forbidden",
         ),
         (ClusterError("it does not answer"), WRONG, "operator: its pods can't be read: it does not answer"),
     ],
@@ -136,7 +137,7 @@ def test_an_operator_whose_pods_can_not_be_read_is_not_said_to_run(refusal: Clus
     cluster = ApartCluster(stack())
     cluster.refusal = refusal
     answer, _ = called(cluster, "doctor")
-    assert (answer.exit_code, answer.text.splitlines()[0]) == (exit_code, text)
+    assert (answer.exit_code, answer.text) == (exit_code, text)
 
 
 @pytest.mark.parametrize(
@@ -319,6 +320,43 @@ def test_who_may_not_list_events_sees_what_is_wrong_all_the_same() -> None:
     answer, _ = called(WithoutEvents(stack()), "doctor")
     assert answer.text.startswith("operator: it has no pod")
     assert "(no events: events is forbidden)" in answer.text
+
+
+class PartlyRefusingCluster(PlayedCluster):
+    """The caller may not list pods, nor Checkpoints, of the stack's namespace."""
+
+    refused = ("Pod", "Checkpoint")
+
+    def in_namespace(self, namespace: str) -> PlayedCluster:
+        return PlayedCluster(self.elsewhere)
+
+    def list(self, kind: Kind) -> tuple[Json, ...]:
+        if kind.name in self.refused:
+            raise ForbiddenError(f"{kind.plural} is forbidden")
+        return super().list(kind)
+
+
+def test_who_may_not_read_a_part_sees_the_rest_and_is_not_told_that_all_is_well() -> None:
+    cluster = PartlyRefusingCluster(stack(), elsewhere=[OPERATOR])
+    unread = ["No checkpoints are shown: checkpoints is forbidden", "No pods are shown: pods is forbidden"]
+    doctor, _ = called(cluster, "doctor")
+    assert doctor.text.splitlines() == ["Nothing is wrong with the 4 resources in the namespace demo.", *unread]
+    status, _ = called(cluster, "status")
+    assert "✔ Tablespace/flights" in status.text
+    assert status.text.splitlines()[-2:] == status.document["notShown"] == unread
+    assert (doctor.exit_code, status.exit_code) == (WRONG, WRONG)
+    cluster.refused = tuple(kind.name for kind in RESOURCES)
+    for command in ("doctor", "status"):
+        with pytest.raises(ForbiddenError, match="zookeeperclusters is forbidden"):
+            called(cluster, command)
+
+
+def test_what_somebody_stopped_is_told_and_is_not_wrong() -> None:
+    documents = stack()
+    documents[2]["status"]["conditions"][1] = condition("Progressing", "False", "Paused", "an annotation stops every change")
+    answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
+    assert answer.text.splitlines()[1:] == ["HerdDBCluster/db: Paused: an annotation stops every change"]
+    assert (answer.exit_code, answer.document["stopped"]) == (FINE, answer.text.splitlines()[1:])
 
 
 class RefusingCluster(PlayedCluster):

@@ -37,14 +37,14 @@ def test_a_reason_that_needs_a_person_says_what_the_person_does(reason: Reason) 
     assert "needs a person" in explain(reason.value)
 
 
-COMMAND = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")
+COMMAND = re.compile(r"`([a-z]+(?:-[a-z]+)*)(?: --[^`]*)?`")
 NO_COMMANDS = {"ledgers"}
 """A field of a status that is one small word."""
 
 
 def test_a_command_that_an_explanation_names_is_one() -> None:
     named = {word for known in EXPLAINED.values() for word in COMMAND.findall(known.do)} - NO_COMMANDS
-    assert {"status", "checkpoint", "run-now"} <= named <= {command.name for command in COMMANDS}
+    assert {"status", "checkpoint", "run-now", "recover"} <= named <= {command.name for command in COMMANDS}
 
 
 def test_a_table_of_the_documentation_is_told_word_for_word() -> None:
@@ -90,6 +90,19 @@ def test_a_first_cell_may_name_a_status_several_reasons_or_more_words() -> None:
     assert (drilled.reasons, drilled.cells, drilled.heading) == (("Drilled",), ("it is fine",), "Drills")
     assert (failed.reasons, failed.cells) == (("DrillFailed", "DrillOverdue"), ("see the page",))
     assert (lost.reasons, lost.cells) == (("NodeLost",), ("a | b",))
+
+
+def test_the_head_of_a_table_is_no_row_and_a_verdict_is_no_reason() -> None:
+    page = """| Ready | What it means |
+|---|---|
+| NodeLost | a machine is off |
+
+| Verdict in the status | What it means |
+|---|---|
+| Failed | other rows |
+"""
+    assert [row.subject for row in rows_of({"page.md": page})] == ["NodeLost"]
+    assert "docs/" not in explain("Ready")
 
 
 def test_all_are_listed_when_none_is_named() -> None:

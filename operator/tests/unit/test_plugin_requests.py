@@ -248,6 +248,15 @@ def test_what_a_paused_resource_does_only_later_is_said_so(
     assert answer.document["changes"][0]["what"] == what.format(label=label)
 
 
+def test_what_a_resource_that_is_being_deleted_does_not_do_is_said_so() -> None:
+    documents = stack()
+    documents[1]["metadata"]["deletionTimestamp"] = "2026-11-21T14:30:00Z"
+    answer, _ = called(PlayedCluster(documents), "restart", "bkc/bk")
+    assert answer.text.endswith("; it is being deleted, so this is not done any more")
+    for command in ("pause", "resume"):
+        assert "this" not in called(PlayedCluster(documents), command, "bkc/bk")[0].text
+
+
 def test_restart_changes_the_template_of_the_pods_and_waits_until_all_is_settled_for_it() -> None:
     cluster = PlayedCluster(stack())
     database = cluster.documents[2]

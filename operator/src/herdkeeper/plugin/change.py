@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from herdkeeper.plugin.command import FINE, Answer, Call
 from herdkeeper.plugin.kinds import Kind
+from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.paused import paused_by
 
@@ -48,29 +49,37 @@ def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
     """Make the changes in order. Of several, each is checked first: one that is refused (ClusterError) leaves nothing of the others. With
     `--dry-run`, nothing changes.
     """
-    paused: dict[str, str] = {}
+    held_up: dict[str, str] = {}
     rounds = (True,) if call.given.dry_run else (True, False) if len(changes) > 1 else (False,)
     for dry_run in rounds:
         for change in changes:
             match change:
                 case Patch(kind, name, body, _):
                     changed = call.cluster.patch(kind, name, body, dry_run=dry_run)
-                    mark = paused_by(changed["metadata"].get("annotations") or {})
-                    if mark is not None and mark not in ((body.get("metadata") or {}).get("annotations") or {}):
-                        paused[f"{kind.name}/{name}"] = mark
+                    held_up[name] = _why_not_now(change, changed)
                 case Create(kind, _, _, _):
                     call.cluster.create(kind, change.document, dry_run=dry_run)
-    return told(call, changes, paused)
+    return told(call, changes, held_up)
 
 
-def told(call: Call, changes: Sequence[Change], paused: Mapping[str, str]) -> Answer:
-    """Returns what was done, or with `--dry-run` would be. `paused` are the resources that nothing is done of now, with the annotation."""
+def _why_not_now(change: Patch, changed: Json) -> str:
+    """Returns why the operator does not do now what a patch asks for, as a phrase; else an empty text."""
+    written, metadata = (change.body.get("metadata") or {}).get("annotations") or {}, changed["metadata"]
+    if names.PAUSED_ANNOTATION in written:
+        return ""
+    if metadata.get("deletionTimestamp"):
+        return "; it is being deleted, so this is not done any more"
+    mark = paused_by(metadata.get("annotations") or {})
+    return f"; {mark} stops this until you `resume {change.kind.name}/{change.name}`" if mark is not None else ""
+
+
+def told(call: Call, changes: Sequence[Change], held_up: Mapping[str, str]) -> Answer:
+    """Returns what was done, or with `--dry-run` would be. `held_up` says by a resource's name why it is not done now."""
     note = " (dry run, nothing changed)" if call.given.dry_run else ""
     documents: list[Json] = []
     for change in changes:
         label = f"{change.kind.name}/{change.name}"
-        stopped = f"; {paused[label]} stops this until you `resume {label}`" if label in paused else ""
-        documents.append({"resource": label, "change": _sent(change), "what": f"{change.sentence}{stopped}"})
+        documents.append({"resource": label, "change": _sent(change), "what": f"{change.sentence}{held_up.get(change.name, '')}"})
     text = "\n".join(f"{each['resource']}: {each['what']}{note}" for each in documents)
     return Answer(text, {"dryRun": call.given.dry_run, "changes": documents}, FINE)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from herdkeeper.plugin.cluster import Cluster
-from herdkeeper.plugin.kinds import RESOURCES, Kind, resource_kind
+from herdkeeper.plugin.cluster import Cluster, ForbiddenError
+from herdkeeper.plugin.kinds import POD, RESOURCES, Kind, resource_kind
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
 
@@ -146,6 +146,30 @@ def write_new(path: Path, content: bytes) -> None:
             file.write(content)
     except OSError as error:
         raise BadInputError(f"--file {path}: it can't be written ({error.strerror})") from error
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a caller may read of the stacks of a namespace. `unread` says of which kinds nothing is known, and why."""
+
+    resources: tuple[Json, ...]
+    pods: tuple[Json, ...]
+    unread: tuple[str, ...]
+
+
+def seen(cluster: Cluster) -> Seen:
+    """Reads all resources and pods. Raises ForbiddenError if the caller may not read any kind of resource."""
+    found: dict[Kind, tuple[Json, ...]] = {}
+    refused: dict[Kind, ForbiddenError] = {}
+    for kind in (*RESOURCES, POD):
+        try:
+            found[kind] = cluster.list(kind)
+        except ForbiddenError as error:
+            refused[kind] = error
+    if set(RESOURCES) <= set(refused):
+        raise refused[RESOURCES[0]]
+    resources = tuple(item for kind in RESOURCES for item in found.get(kind, ()))
+    return Seen(resources, found.get(POD, ()), tuple(f"No {kind.plural} are shown: {error}" for kind, error in refused.items()))
 
 
 def nothing_in(namespace: str) -> str:

@@ -6,7 +6,8 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from herdkeeper.plugin.stack_tree import Part, Trouble, is_starting_or_stopping, without_replaced
+from herdkeeper.plugin.reasons import reason_of
+from herdkeeper.plugin.stack_tree import Part, Trouble, condition, is_starting_or_stopping, label, without_replaced
 from herdkeeper.shared.objects import Json, is_ready, pod_trouble
 
 MOST_EVENTS = 15
@@ -38,6 +39,15 @@ def findings(parts: Iterable[Part]) -> Iterator[Finding]:
 def _finding(part: Part, trouble: Trouble) -> Finding:
     condition = f"{trouble.condition}: " if trouble.condition else ""
     return Finding(part.label, f"{condition}{trouble.sentence}", trouble.reason, trouble.do)
+
+
+def stopped_by_somebody(resources: Iterable[Json]) -> Iterator[str]:
+    """Yields what somebody has stopped, e.g. paused: it is as asked for, but explains why nothing happens."""
+    for item in resources:
+        progressing = condition(item, "Progressing")
+        reason = reason_of(progressing["reason"]) if progressing is not None else None
+        if progressing is not None and reason is not None and reason.is_asked_for:
+            yield f"{label(item)}: {reason.value}: {progressing['message']}"
 
 
 def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,13 +35,18 @@ class Row:
 
 
 def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
-    """Yields the rows whose first cell begins with a reason, from pages (file name -> Markdown)."""
+    """Yields the rows whose first cell begins with a reason, from pages (file name -> Markdown). Not those of tables about verdicts: one of
+    them has the name of a reason.
+    """
     for page, text in pages.items():
-        heading = ""
-        for line in text.splitlines():
+        heading = head = ""
+        lines = text.splitlines()
+        for line, following in itertools.pairwise((*lines, "")):
             if line.startswith("#"):
-                heading = line.lstrip("# ")
-            elif line.startswith("|"):
+                heading, head = line.lstrip("# "), ""
+            elif following.startswith("|---"):
+                head = line
+            elif line.startswith("|") and not head.startswith("| Verdict"):
                 found = (cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().strip("|")))
                 subject, *cells = (_LINK.sub(r"\1", cell) for cell in found)
                 if reasons := _reasons(subject):

@@ -25,6 +25,7 @@ In the operator's pod it has the operator's rights, and needs neither Python nor
 | 0 | fine, or done |
 | 1 | something is wrong, refused, or can't be reached |
 | 2 | bad arguments: the message names the argument, its value and the fix |
+| 130 | ended by Ctrl-C; a request that was sent stays |
 
 Completion comes with kubectl's own (`kubectl completion bash`, `zsh`, `fish`), which calls `kubectl_complete-herdkeeper`. It knows the
 names of resources.

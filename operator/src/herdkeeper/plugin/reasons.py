@@ -9,6 +9,7 @@ from herdkeeper.shared.reason import Reason
 
 NOTHING = "Nothing."
 WAIT = "Wait."
+COMPARE = "Compare it with the log: `checkpoint --verify Follower`."
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.USERS_IN_FORCE: Explained("Every SQL node accepts the users that the Secrets name, and no others."),
     Reason.TIME_MISSED: Explained(
         "A scheduled time passed without a run; the message says why.",
-        ("Nothing; the next run starts at its time. For a run now: `run-now`."),
+        "Nothing; the next run starts at its time. For a run now: `run-now`.",
     ),
     # acting
     Reason.CREATING: Explained("Objects are being created.", WAIT),
@@ -61,14 +62,14 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.ARCHIVE_STARTING: Explained("The archiver copies what the log has.", "Wait; if its pod does not run, the message says why."),
     Reason.ARCHIVE_STANDS: Explained(
         "The archiver's last run failed. The log is kept until it is archived.",
-        ("Fix what the message names; it is retried automatically."),
+        "Fix what the message names; it is retried automatically.",
     ),
     Reason.ARCHIVE_LAGS: Explained(
         "Nothing was archived for three intervals and a minute.", "Read the log of the pod `<tablespace>-archive-…`: `logs`."
     ),
     Reason.ARCHIVE_EXPIRES: Explained("The position from which the archive is kept has changed, by `spec.log.archive.retention`."),
     Reason.REPLICA_SET_ASIDE: Explained("A SQL node sets the files of a wrong replica aside. They are kept as evidence.", WAIT),
-    Reason.REPLICA_REBUILT: Explained("The replica was rebuilt from the log.", "Compare it: `checkpoint`."),
+    Reason.REPLICA_REBUILT: Explained("The replica was rebuilt from the log.", COMPARE),
     Reason.REPLICA_BARRED: Explained("A SQL node must not promote itself: its replica has different rows.", WAIT),
     Reason.REPLICA_NOT_BARRED: Explained("A SQL node may promote itself again."),
     Reason.SWITCHOVER_ANSWERED: Explained(
@@ -98,7 +99,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.DRILL_ENDED: Explained("The objects of a restore drill were removed."),
     Reason.RUNNING: Explained("The run's Job is running.", WAIT),
     Reason.RESTORING: Explained("Rows are being loaded from the checkpoint, or compared with it.", WAIT),
-    Reason.RESIZING: Explained("Volumes are growing.", "Wait; with `FileSystemResizePending` delete the pod."),
+    Reason.RESIZING: Explained("Volumes are growing.", "Wait; if the message says `FileSystemResizePending`, delete the pod."),
     Reason.RECOVERING: Explained("A bookie has lost a disk. Another one starts, and ledgers are copied.", WAIT),
     Reason.COOKIE_RESTORED: Explained("A bookie's cookie was missing in ZooKeeper and was restored from its disks."),
     Reason.BOOKIE_RETIRED: Explained("A bookie is permanently gone. No ledger names it."),
@@ -147,7 +148,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.UNDER_REPLICATED: Explained("Ledgers lack copies. Autorecovery creates them.", "Wait; see `status.auditor`."),
     Reason.AUTORECOVERY_OFF: Explained(
         "Ledgers would not be copied: autorecovery is off, or no auditor is elected.",
-        "Set `spec.autoRecovery.enabled`, or enable it with BookKeeper's shell.",
+        "Set `spec.autoRecovery.enabled`, or enable it with BookKeeper's shell. If no auditor is elected yet, wait.",
     ),
     Reason.BOOKIE_DOWN: Explained("A bookie is away. It is neither retired nor skipped while it is away.", "Get its pod running again."),
     Reason.POD_STOPPING: Explained("A pod is still stopping.", WAIT),
@@ -171,7 +172,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     # not as declared
     Reason.STARTING: Explained("It is starting for the first time.", "Wait; if it lasts, check the pods: `status`."),
     Reason.MEMBERS_NOT_READY: Explained(
-        "Some ZooKeeper members do not serve. The others keep the quorum.", "Check the pods that the message names."
+        "Some ZooKeeper members do not serve, or have no vote yet. The others keep the quorum.", "Check the pods that the message names."
     ),
     Reason.BOOKIES_NOT_READY: Explained("Some bookies are not writable.", "Check the pods that the message names."),
     Reason.BOOKIES_MISSING: Explained(
@@ -179,38 +180,35 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Wait; if it lasts, the condition `Progressing` says what refuses them, such as a quota.",
     ),
     Reason.AUTORECOVERY_NOT_READY: Explained(
-        "No autorecovery pod serves. Lost copies are not replaced.", "Check the pods that the message names."
+        "Not all pods of autorecovery serve. While none does, lost copies are not replaced.", "Check the pods that the message names."
     ),
     Reason.NODES_NOT_READY: Explained("Some SQL nodes do not serve.", "Check the pods that the message names."),
     Reason.REPLICAS_NOT_READY: Explained(
         "Replicas of the tablespace are not settled.", "Wait; if it lasts, check the SQL nodes: `status`."
     ),
     Reason.NO_LEADER: Explained(
-        ("The tablespace has no leader and accepts no statements."),
+        "Nobody leads the tablespace, so it accepts no statements. Of a ZooKeeperCluster: no member leads, so nothing can be written.",
         "Restore what the message names: a SQL node with a replica, or the storage.",
     ),
     Reason.STATEMENTS_BLOCKED: Explained(
         "Statements have waited long for the lock of the tablespace on its leader, so statements that change rows hang.",
         "Wait for a long CREATE INDEX or checkpoint; otherwise delete the leader's pod: no acknowledged write is lost.",
     ),
-    Reason.NOT_VERIFIED: Explained("A follower has not been compared with the log yet.", "Compare it: `checkpoint`."),
+    Reason.NOT_VERIFIED: Explained("A follower has not been compared with the log yet.", COMPARE),
     Reason.NOT_DRILLED: Explained("No restore drill has ended yet.", WAIT),
     Reason.REPLICA_DIFFERS: Explained(
         "A follower differs from the log. Its replica is rebuilt.", "Wait; `Progressing` says what it waits for."
     ),
-    Reason.DIFFERS_FROM_LEADER: Explained(
-        "A follower differs from the leader. It is unknown which of the two is wrong.", "Compare it with the log: `checkpoint`."
-    ),
+    Reason.DIFFERS_FROM_LEADER: Explained("A follower differs from the leader. It is unknown which of the two is wrong.", COMPARE),
     Reason.NODE_SILENT: Explained("The machine of a pod does not report.", "Check the machine; it may recover by itself."),
     Reason.LEADER_DIFFERS: Explained(
         "The leader differs from the log. Another replica takes over as soon as one can.",
         "If there is no other replica, raise `spec.replicas`.",
     ),
-    Reason.FULL_CHECK_FAILED: Explained(
-        "A full check found that a follower differs from the leader.", "Compare it with the log: `checkpoint`."
-    ),
+    Reason.FULL_CHECK_FAILED: Explained("A full check found that a follower differs from the leader.", COMPARE),
     Reason.REBUILT_IN_VAIN: Explained(
-        "A rebuilt replica differs again.", "The machine's memory or disk, or the checkpoint, may be bad; see the page."
+        "A rebuilt replica differs again: the memory or disk of its machine may be bad, or the Checkpoint.",
+        "Tell these apart as docs/how-to/a-follower-differs.md says.",
     ),
     Reason.LOG_RETAINED: Explained(
         "Log past its retention is kept, since it is needed. It takes space on the bookies.",
@@ -258,10 +256,12 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "A volume claim remains from another ensemble of the same name.", "Delete it with the command in the message."
     ),
     Reason.QUORUM_LOST: Explained(
-        "Too few ZooKeeper members serve. Nothing can be written.", "Restore the members that the message names."
+        "Too few ZooKeeper members serve. Nothing can be written.",
+        "Restore the members that the message names. If their data may be gone for good: `recover`.",
     ),
     Reason.NODE_LOST: Explained(
-        "A pod hangs on a machine that does not report.", "Restart the machine, or mark it as off with the command in the message."
+        "A pod hangs on a machine that does not report.",
+        "Restart the machine. Only if it is off for certain, mark it so with the command in the message.",
     ),
     Reason.DATA_LOST: Explained(
         "All claims of a founded ensemble are gone, or a tablespace is.", "Restore them, or delete the resource and create it again."
@@ -289,7 +289,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     ),
     Reason.DRILL_OVERDUE: Explained(
         "No restore drill succeeded for two periods of its schedule.",
-        ("See `status.lastDrill`: a drill has run for long, or never started."),
+        "See `status.lastDrill`: a drill has run for long, or never started.",
     ),
     Reason.DELETION_GIVEN_UP: Explained("The resource is gone, and data was left behind.", "Remove what the event names by hand."),
 }

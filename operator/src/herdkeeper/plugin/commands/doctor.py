@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command, nothing_in
-from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings
-from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD, RESOURCES
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command, nothing_in, seen
+from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings, stopped_by_somebody
+from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD
 from herdkeeper.plugin.stack_tree import stacks
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.objects import Json, not_ready_container
@@ -20,33 +20,44 @@ OPERATOR_NAMESPACE = Argument("--operator-namespace", "the operator's namespace"
 
 def run(call: Call) -> Answer:
     """Check the stacks of the namespace, and the operator."""
-    found, document, text = diagnosis(call.cluster, call.given.operator_namespace)
-    return Answer(text, document, WRONG if found else FINE)
+    found = diagnosis(call.cluster, call.given.operator_namespace)
+    return Answer(found.text, found.document, found.exit_code)
 
 
-def diagnosis(cluster: Cluster, operator_namespace: str) -> tuple[Sequence[Finding], Json, str]:
-    """Returns what is wrong, also as a document and as text."""
-    resources = [item for kind in RESOURCES for item in cluster.list(kind)]
-    pods = cluster.list(POD)
-    of_operator, unknown = _operator(cluster, operator_namespace)
+@dataclass(frozen=True)
+class Checked:
+    """What is wrong, also as a document and as text. `exit_code`: also what can't be read is not fine."""
+
+    document: Json
+    text: str
+    exit_code: int
+
+
+def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
+    """Returns what is wrong with the operator and the stacks."""
     now = datetime.datetime.now(datetime.UTC)
-    found = [*of_operator, *findings(stacks(resources, pods, now))]
-    logs = {str(pod["metadata"]["name"]): _last_lines(cluster, pod) for pod in failing_pods(pods, now)}
+    there = seen(cluster)
+    of_operator, unknown = _operator(cluster, operator_namespace)
+    found = [*of_operator, *findings(stacks(there.resources, there.pods, now))]
+    logs = {str(pod["metadata"]["name"]): _last_lines(cluster, pod) for pod in failing_pods(there.pods, now)}
     warnings = _events(cluster) if found else []
+    unread = [*there.unread, *([unknown] if unknown else [])]
+    stopped = list(stopped_by_somebody(there.resources))
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
         "logs": logs,
         "events": warnings,
-        **({"notChecked": unknown} if unknown else {}),
+        **({"stopped": stopped} if stopped else {}),
+        **({"notChecked": " ".join(unread)} if unread else {}),
     }
-    if not found:
-        checked = f"Nothing is wrong with the {counted(len(resources), 'resource')} in the namespace {cluster.namespace}."
-        return found, document, f"{checked if resources else nothing_in(cluster.namespace)} {unknown}".rstrip()
     parts = [each.text for each in found]
-    parts += [unknown] if unknown else []
+    if not found:
+        checked = f"Nothing is wrong with the {counted(len(there.resources), 'resource')} in the namespace {cluster.namespace}."
+        parts.append(checked if there.resources else nothing_in(cluster.namespace))
+    parts += [*stopped, *unread]
     parts += [f"--- last lines of {pod}\n" + "\n".join(f"  {line}" for line in lines) for pod, lines in logs.items()]
     parts += ["--- newest events", *(f"  {line}" for line in warnings)] if warnings else []
-    return found, document, "\n".join(parts)
+    return Checked(document, "\n".join(parts), WRONG if found or there.unread else FINE)
 
 
 def _operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:
@@ -82,5 +93,6 @@ COMMAND = Command(
     run,
     (OPERATOR_NAMESPACE,),
     description="The most likely cause comes first: the resource on which the others depend. Then come the last log lines of pods that "
-    "do not serve, and the newest events. The exit code is 1 if anything is wrong.",
+    "do not serve, and the newest events. The exit code is 1 if anything is wrong, or can't be "
+    "read.",
 )

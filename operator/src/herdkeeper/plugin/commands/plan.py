@@ -268,7 +268,7 @@ COMMAND = Command(
         Argument("--filename", "a file with the changed resources, or - for standard input", short="-f", required=True),
         Argument("--timeout", "seconds to wait for each plan", default="60"),
     ),
-    description="First the API server validates the whole file. Then each resource is changed together with the annotation "
-    f"`{names.PLAN_ANNOTATION}`, its plan is read, and both are reverted in one write. During these seconds the operator changes "
-    "nothing of that resource. A new resource is only validated. A change that can't be reverted is refused.",
+    description="First the API server validates the whole file; unknown fields are refused, as by `kubectl apply`. Then each resource is "
+    f"changed together with the annotation `{names.PLAN_ANNOTATION}`, its plan is read, and both are reverted in one write. During these "
+    "seconds the operator changes nothing of that resource. A new resource is only validated. A change that can't be reverted is refused.",
 )

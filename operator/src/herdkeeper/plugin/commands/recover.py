@@ -170,7 +170,7 @@ def _restart(cluster: Cluster, member: Member) -> None:
 
 COMMAND = Command(
     "recover",
-    "tells what a ZooKeeper ensemble has lost for good, and the ways back with what each loses; with `--accept` it goes one",
+    "tells what a ZooKeeper ensemble has lost for good, and the ways back with what each loses; with `--accept` it takes one",
     run,
     (
         Argument("resource", "a ZooKeeperCluster as KIND/NAME, or what depends on one, e.g. zkc/zk or ts/flights"),

@@ -22,6 +22,7 @@ COMMAND = Command(
     "makes other authorities take over in a stack with certificates",
     run,
     (Argument("zookeeper", "a ZooKeeperCluster", kind=ZOOKEEPER), *waiting("120")),
-    description="It takes an hour or so. Members of ZooKeeper restart three times, one at a time.",
+    description="It takes an hour or so. Members of ZooKeeper restart three times, one at a time. `--wait` waits until it has begun, not "
+    "until it has ended.",
     writes=True,
 )

@@ -94,6 +94,7 @@ COMMAND = Command(
         Argument("--form", "output format of rows", choices=("table", "csv"), default="table"),
     ),
     description="Without statements, on a terminal, it is a shell with history and completion. Each statement is committed "
-    "automatically. It logs in with the connection Secret, and verifies TLS with that Secret's `ca.crt`. With `--output json`, each "
-    "statement has an entry in `results`.",
+    "automatically; the first one that is refused ends a file or `--command`. It logs in with the connection Secret, and verifies TLS "
+    "with that Secret's `ca.crt`. With `--output json`, each statement has an entry in `results`. In CSV, NULL is an empty cell, and "
+    "without rows there is no heading.",
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 
 from herdkeeper.plugin.cluster import NoAnswerError
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, nothing_in
-from herdkeeper.plugin.kinds import POD, RESOURCES
+from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, nothing_in, seen
 from herdkeeper.plugin.stack_tree import State, document, stacks, worst
 from herdkeeper.plugin.tree_text import tree_text
 
@@ -39,14 +38,17 @@ def _watched(call: Call) -> Answer:
 
 
 def _look(call: Call) -> Answer:
-    resources = [item for kind in RESOURCES for item in call.cluster.list(kind)]
-    pods = call.cluster.list(POD)
-    parts = stacks(resources, pods, datetime.datetime.now(datetime.UTC))
+    found = seen(call.cluster)
+    parts = stacks(found.resources, found.pods, datetime.datetime.now(datetime.UTC))
     namespace = call.cluster.namespace
     state = worst(parts)
-    found = {"namespace": namespace, "state": state.value, "stacks": [document(part) for part in parts]}
+    shown = {"namespace": namespace, "state": state.value, "stacks": [document(part) for part in parts]}
     text = tree_text(f"namespace {namespace}", parts, call.screen) if parts else nothing_in(namespace)
-    return Answer(text, found, WRONG if state is State.WRONG else FINE)
+    return Answer(
+        "\n".join((text, *found.unread)),
+        {**shown, **({"notShown": list(found.unread)} if found.unread else {})},
+        WRONG if state is State.WRONG or found.unread else FINE,
+    )
 
 
 COMMAND = Command(
@@ -55,5 +57,6 @@ COMMAND = Command(
     run,
     (Argument("--watch", "refresh every two seconds, until Ctrl-C", Takes.NOTHING, short="-w"),),
     description="✔ is as declared, ● is being made or changed, or runs, ✘ is not as declared. It shows only the newest Checkpoint and "
-    "ReplicationAudit, running ones, and audits with findings that no later audit has checked. The exit code is 1 if anything is wrong.",
+    "ReplicationAudit, running ones, and audits with findings that no later audit has checked. The exit code is 1 if anything is wrong, "
+    "or can't be read.",
 )

@@ -31,7 +31,7 @@ def run(call: Call) -> Answer:
 
 def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
     """Yields the bundle's files: name and text. An unreadable part is replaced by the error."""
-    yield "doctor.txt", redacted_text(_read(lambda: diagnosis(cluster, operator_namespace)[2]))
+    yield "doctor.txt", redacted_text(_read(lambda: diagnosis(cluster, operator_namespace).text))
     for kind in (*RESOURCES, *OBJECTS):
         yield f"{kind.plural}.json", _objects(cluster, kind)
     yield from _logs(cluster, POD, seconds)
