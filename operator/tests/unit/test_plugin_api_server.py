@@ -258,6 +258,29 @@ def test_a_context_that_impersonates_somebody_is_not_used_with_the_rights_of_who
         ApiServer(Access(kubeconfig=path)).list(TABLESPACE)
 
 
+def test_the_end_of_a_line_is_no_part_of_a_token(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hush\n")
+    path = kubeconfig(tmp_path, "staging", tokenFile=str(tmp_path / "token"))
+    assert ApiServer(Access(kubeconfig=path)).api.configuration.api_key == {"authorization": "Bearer hush"}
+
+
+@pytest.mark.parametrize("token", ["hush\nhush", "h\u00fcsh"])
+def test_what_is_no_token_is_told_without_it(tmp_path: Path, token: str) -> None:
+    with pytest.raises(ClusterError) as refused:
+        ApiServer(Access(kubeconfig=kubeconfig(tmp_path, "staging", token=token))).list(TABLESPACE)
+    told = "the token of the context staging has characters that no token has: look at the user in the kubeconfig"
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize("command", ["there-is-no-such-command", "false"])
+def test_a_command_that_gives_no_credentials_makes_nobody_anonymous(server, tmp_path: Path, command: str) -> None:
+    _, asked = server
+    how = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "interactiveMode": "Never"}
+    with pytest.raises(ClusterError, match=f"the command `{command}` of the context staging gave no credentials"):
+        ApiServer(Access(kubeconfig=kubeconfig(tmp_path, "staging", exec=how))).list(TABLESPACE)
+    assert asked == []
+
+
 def test_a_name_in_a_status_has_nothing_of_another_namespace_read(server) -> None:
     """Such as `status.connectionSecret`, whose login is sent to the pod that the same status names."""
     clients, asked = server

@@ -74,7 +74,23 @@ def _opened(kubeconfig: str, context_name: str | None) -> tuple[Any, str]:
     user = (users.get(context.get("user")) or {}).get("user") or {}
     if acted_as := ", ".join(key for key in user if key.partition("-")[0] == "as"):
         raise ClusterError(f"the context {chosen} impersonates somebody ({acted_as}), which this plugin can't: name another context")
-    return config.new_client_from_config(kubeconfig, chosen), str(context.get("namespace") or "default")
+    return _client(kubeconfig, str(chosen), user), str(context.get("namespace") or "default")
+
+
+def _client(kubeconfig: str, context_name: str, user: dict[str, Any]) -> Any:
+    """Returns the client of a context. Where the user's command gives no credentials, the Kubernetes client would go on as anonymous."""
+    made = config.new_client_from_config(kubeconfig, context_name)
+    keys = made.configuration.api_key
+    if user.get("exec") and not keys and not made.configuration.cert_file:
+        raise ClusterError(f"the command `{user['exec'].get('command')}` of the context {context_name} gave no credentials")
+    for name, key in keys.items():
+        # editors end a tokenFile with a line's end, which kubectl leaves out, too
+        keys[name] = key.strip()
+        if not (key.strip().isascii() and key.strip().isprintable()):
+            raise ClusterError(
+                f"the token of the context {context_name} has characters that no token has: look at the user in the kubeconfig"
+            )
+    return made
 
 
 def _named(files: Sequence[Any], kind: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 
 from herdkeeper.plugin.cluster import ClusterError
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, find_any, new_file, write_new
+from herdkeeper.plugin.command import FINE, Answer, Argument, BadInputError, Call, Command, find_any, new_file, write_new
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
 from herdkeeper.plugin.report_pod import report_pod
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
@@ -35,8 +35,6 @@ def run(call: Call) -> Answer:
     written = target or _temporary_folder() / Path(path).name
     call.cluster.create(POD, pod, dry_run=False)
     text = fetched(call, str(pod["metadata"]["name"]), seconds)
-    if text is None:
-        return Answer("", {}, WRONG)
     write_new(written, text.encode())
     opened = target is None and webbrowser.open(written.resolve().as_uri())
     return Answer(f"{written}{' was opened in the browser' if opened else ''}", {"file": str(written), "opened": opened}, FINE)
@@ -63,15 +61,14 @@ def place_of(run: Json, written: str) -> tuple[str, str]:
     return str(claim), str(path)
 
 
-def fetched(call: Call, pod: str, seconds: int) -> str | None:
-    """Returns the pod's output. None, with the reason on the screen, if it did not finish. The pod is always deleted."""
+def fetched(call: Call, pod: str, seconds: int) -> str:
+    """Returns the pod's output. Raises ClusterError, with the reason, if it did not finish. The pod is always deleted."""
     try:
         outcome = wait_until(call, POD, pod, ended, seconds)
         if outcome.good:
             return "\n".join(call.cluster.lines(POD, pod, "log", []))
         last = call.cluster.get(POD, pod)
-        call.screen.write(f"the report could not be read: {outcome.sentence}; {pod_trouble(last)}")
-        return None
+        raise ClusterError(f"the report could not be read: {outcome.sentence}; {pod_trouble(last)}")
     finally:
         call.cluster.delete(POD, pod)
 

@@ -40,7 +40,7 @@ def settled(item: Json, earlier: int) -> Outcome | None:
     """Returns the outcome once a later generation is settled, or None."""
     progressing = condition(item, "Progressing")
     generation = item["metadata"]["generation"]
-    done = progressing is not None and progressing["reason"] == "Settled" and progressing["observedGeneration"] == generation
+    done = progressing is not None and progressing["reason"] == "Settled" and progressing.get("observedGeneration") == generation
     return Outcome("all servers run their new template, and serve", good=True) if done and generation > earlier else None
 
 
