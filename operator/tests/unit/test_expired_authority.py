@@ -22,7 +22,7 @@ from situations import with_spec
 from test_given_authorities import GIVEN, fresh, intermediate, named
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.certificates.authority import RENEWED_AFTER, authority_data, first_authority, is_signed_by, read_authority
+from herdkeeper.certificates.authority import RENEWED_AFTER, authority_data, expiry_of, first_authority, is_signed_by, read_authority
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Validity, fresh_key
 from herdkeeper.clients import identities
 from herdkeeper.clients.kubernetes import values_of_secret
@@ -199,6 +199,51 @@ def test_members_that_serve_by_connections_from_before_are_left_alone_and_it_is_
     stack.work()
     stack.bring(BOOKIE)
     assert is_whole(stack)
+
+
+def test_members_whose_certificate_ended_while_no_operator_ran_all_serve_until_a_person_restarts_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their authority signs on, but one that restarts with a renewed certificate would refuse the others."""
+    stack = Ageing(monkeypatch)
+    pods, shown = [stack.items["Pod", name] for name in MEMBERS], shown_by_members(stack)
+    stack.now += CERTIFICATE_LIFE + timedelta(days=1)
+    for _ in range(3):
+        stack.work()
+        stack.brings()
+    assert [stack.items["Pod", name] for name in MEMBERS] == pods
+    assert stack.serving() == MEMBERS == stack.lets_in(stack.mounted[BOOKIE][IDENTITY]), "clients have renewed ones"
+    wait = wait_of(stack)
+    end = text_of(expiry_of(shown))
+    assert (wait.reason, wait.message) == (
+        Reason.INVALID_SECRET,
+        f"the certificate in the Secret {NAMED.members_secret} expired at {end}: it is renewed once no member serves: they serve by "
+        "connections from before, and refuse one that restarts. To have it now, at the cost of some minutes without ZooKeeper, delete "
+        f"their pods (kubectl delete pod {' '.join(MEMBERS)})",
+    )
+    stack.members_end()
+    stack.work()
+    assert is_whole(stack)
+    assert shown_by_members(stack) != shown
+    assert stack.look().actions == ()
+
+
+def test_one_of_an_old_backup_that_has_ended_is_renewed_at_once_where_members_started_with_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stack = Ageing(monkeypatch)
+    old = values_of_secret(stack.items["Secret", NAMED.members_secret])
+    stack.now += CERTIFICATE_LIFE * RENEWED_AFTER
+    stack.work()
+    stack.now += CERTIFICATE_LIFE * RENEWED_AFTER - timedelta(days=1)
+    stack.hold(NAMED.members_secret, old)
+    for _ in range(12):
+        stack.look()
+        stack.look_at_bookies()
+        assert len(stack.serving()) >= 2
+    stack.brings()
+    assert is_whole(stack)
+    assert shown_by_members(stack) != old["tls.crt"]
 
 
 @pytest.mark.parametrize("disruption", [None, BOOKIE_AWAY])

@@ -13,7 +13,7 @@ from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import NotThereYet, Unknown
 from herdkeeper.zookeeper.authority_roll import loaded_at, refusing_clients, serves_by_old_connections, what_is_behind
 from herdkeeper.zookeeper.authority_state import AuthorityRoll, Expired, Outdated
-from herdkeeper.zookeeper.authority_words import expiry, step_of, succession, takes_its_place
+from herdkeeper.zookeeper.authority_words import expiry, have_it_now, once_none_serves, step_of, succession, takes_its_place
 from herdkeeper.zookeeper.state import Ensemble
 
 
@@ -39,18 +39,12 @@ def _described(ensemble: Ensemble, roll: AuthorityRoll) -> str:
     if isinstance(roll.change, Expired):
         if roll.change.successor is None:
             return f"{expiry(roll)}, and nothing can take its place yet"
-        return f"{takes_its_place(roll)}{_once_none_serves(ensemble) if serves_by_old_connections(ensemble) else ''}"
+        waits = f" {once_none_serves(map(ensemble.named.pod, ensemble.pods))}" if serves_by_old_connections(ensemble) else ""
+        return f"{takes_its_place(roll)}{waits}"
     if roll.authority.is_rolling:
         refusing = _until_they_restart(ensemble, roll) if roll.secret == ensemble.named.authority_secret else ""
         return f"{step_of(roll.authority)}; {_wait(ensemble.rolls)}{refusing}"
     return f"{succession(replace(roll.authority, following=roll.signs_next))}: it begins once nothing else of the ensemble changes"
-
-
-def _once_none_serves(ensemble: Ensemble) -> str:
-    return (
-        " once no member serves: they serve by connections from before, and refuse one that restarts. "
-        f"To {_have_it_now(list(map(ensemble.named.pod, ensemble.pods)))}"
-    )
 
 
 def _until_they_restart(ensemble: Ensemble, roll: AuthorityRoll) -> str:
@@ -61,12 +55,8 @@ def _until_they_restart(ensemble: Ensemble, roll: AuthorityRoll) -> str:
         return ""
     return (
         f". {' and '.join(refusing)} do not trust {name_of(roll.authority.signing.certificate)}, so they refuse clients until they "
-        f"restart, and they restart only while all members serve ({'; '.join(away)}). Fix that or, to {_have_it_now(refusing)}"
+        f"restart, and they restart only while all members serve ({'; '.join(away)}). Fix that or, to {have_it_now(refusing)}"
     )
-
-
-def _have_it_now(pods: list[str]) -> str:
-    return f"have it now, at the cost of some minutes without ZooKeeper, delete their pods (kubectl delete pod {' '.join(pods)})"
 
 
 def _wait(rolls: Sequence[AuthorityRoll]) -> str:

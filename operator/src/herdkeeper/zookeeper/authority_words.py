@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from herdkeeper.certificates.authority import Authority, name_of
 from herdkeeper.shared.time import text_of
 from herdkeeper.zookeeper.authority_state import AuthorityRoll
@@ -34,3 +36,13 @@ def succession(authority: Authority) -> str:
         return f"{name_of(authority.signing.certificate)} follows {name_of(authority.former)}"
     following = authority.signing if authority.following is None else authority.following
     return f"{name_of(following.certificate)} follows {name_of(authority.signing.certificate)}"
+
+
+def once_none_serves(pods: Iterable[str]) -> str:
+    """What waits for members that serve by connections from before, and how to have it now."""
+    return f"once no member serves: they serve by connections from before, and refuse one that restarts. To {have_it_now(pods)}"
+
+
+def have_it_now(pods: Iterable[str]) -> str:
+    """What a person may do who does not want to wait, and what it costs."""
+    return f"have it now, at the cost of some minutes without ZooKeeper, delete their pods (kubectl delete pod {' '.join(pods)})"

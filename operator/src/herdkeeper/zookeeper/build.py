@@ -146,6 +146,12 @@ def _start_variable(files: Mapping[str, str]) -> list[Json]:
     return [{"name": "READ_AT_START", "value": " ".join((content, *files))}] if files else []
 
 
+def starts_with(stateful_set: Json, files: Mapping[str, str]) -> bool:
+    """Returns whether members of this StatefulSet start with these files."""
+    (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
+    return files != {} and _start_variable(files)[0] in container.get("env", ())
+
+
 def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[str, str]) -> Json:
     cluster, named, encryption = ensemble.cluster, ensemble.named, ensemble.encryption
     selector = names.selector(COMPONENT, cluster.metadata.name)

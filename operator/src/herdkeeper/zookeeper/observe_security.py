@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.certificates.authority import Authority, authority_data, first_authority
+from herdkeeper.certificates.authority import Authority, authority_data, expiry_of, first_authority
 from herdkeeper.certificates.holders import DueSecrets, due_secrets
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, KeyPair, Validity, fresh_key
 from herdkeeper.clients.identities import held_by, readable_authority
@@ -15,7 +15,7 @@ from herdkeeper.planning.actions import soonest
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import NotThereYet, Unknown
-from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT
+from herdkeeper.zookeeper.build import CLIENTS_MOUNT, MEMBERS_MOUNT, starts_with
 from herdkeeper.zookeeper.issuers import Issuer, issuers
 from herdkeeper.zookeeper.state import EnsembleSecurity
 
@@ -59,7 +59,13 @@ def observe_security(
         (MEMBERS_MOUNT, named.members_secret, names.AUTHORITIES_KEY),
         (MEMBERS_MOUNT, named.members_secret, names.CERTIFICATE_KEY),
     )
+
+    def files(secrets: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        return {f"{folder}/{key}": secrets[secret][key] for folder, secret, key in read_at_start if key in secrets.get(secret, {})}
+
     after = {**held, **{change.holder.secret: change.data for change in changes}}
+    stateful_set = objects.get("StatefulSet", named.stateful_set)
+    in_use = stateful_set is not None and starts_with(stateful_set, files(held))
     return EnsembleSecurity(
         awaited=awaited,
         fresh_authorities=fresh,
@@ -68,9 +74,19 @@ def observe_security(
             next((each.obstacle for each in due if each.obstacle is not None), None),
             soonest(*(each.next_seconds for each in due)),
         ),
-        read_at_start={f"{folder}/{key}": after[secret][key] for folder, secret, key in read_at_start if key in after.get(secret, {})},
+        read_at_start=files(after),
         expires=min(expires, default=None),
+        ended=_ended(held.get(named.members_secret, {}), now) if in_use else None,
     )
+
+
+def _ended(members: Mapping[str, str], now: datetime) -> datetime | None:
+    """Returns when the certificate that members show each other ended. None if it has not, or can't be read."""
+    try:
+        end = expiry_of(members.get(names.CERTIFICATE_KEY, ""))
+    except ValueError:
+        return None
+    return end if now >= end else None
 
 
 def _founded(issuer: Issuer, given: KeyPair | Unknown | None, now: datetime) -> Authority | Unknown:

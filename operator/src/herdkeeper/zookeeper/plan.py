@@ -102,7 +102,7 @@ def _obstructed(ensemble: Ensemble, security: EnsembleSecurity) -> Plan | None:
     way.
     """
     lost = None if ensemble.founding else _why_no_new_authority(ensemble)
-    told = [why for why in (lost, security.identities.obstacle) if why is not None]
+    told = [why for why in (lost, ensemble.identities.obstacle) if why is not None]
     if told:
         # a certificate that a restarting member needs may be missing, so none is restarted
         return Plan.waiting(Reason.INVALID_SECRET, ". ".join((*told, *filter(None, (security.awaited,)))), requeue.BLOCKED)

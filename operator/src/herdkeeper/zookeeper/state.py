@@ -20,9 +20,11 @@ from herdkeeper.shared.names import ZooKeeperNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Json, Objects, annotation, is_owned_by, mounts, why_stopping
 from herdkeeper.shared.quorum import address_of
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
 from herdkeeper.zookeeper.authority_state import AuthorityRoll
+from herdkeeper.zookeeper.authority_words import once_none_serves
 
 NOT_READ = Unknown("the membership was not read, since no member serves")
 NUMBERS = range(names.ZOOKEEPER_MOST_MEMBERS)
@@ -95,7 +97,8 @@ class EnsembleSecurity:
     `awaited` names a Secret of the user's that does not exist yet, and what to do; None: there is none. `fresh_authorities` has new
     authorities for the operator's Secrets that do not exist, by their names. `expires` is when the first of the existing ones expires.
     `read_at_start` has the files that a member reads only when it starts, by path: what its client port trusts, and all of the quorum's.
-    A change of these restarts it. The client port's own certificate is read for each connection.
+    A change of these restarts it. The client port's own certificate is read for each connection. `ended` is when the certificate ended that
+    members started with and show each other; None: it has not.
     """
 
     awaited: str | None = None
@@ -103,6 +106,7 @@ class EnsembleSecurity:
     identities: DueSecrets = NOTHING_DUE
     read_at_start: Mapping[str, str] = field(default_factory=dict)
     expires: datetime.datetime | None = None
+    ended: datetime.datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -143,10 +147,19 @@ class Ensemble:
         """The members that are declared."""
         return range(self.cluster.spec.replicas)
 
-    @property
+    @cached_property
     def identities(self) -> DueSecrets:
-        """The due Secrets with certificates."""
-        return NOTHING_DUE if self.security is None else self.security.identities
+        """The due Secrets with certificates. While members serve by connections from before their certificate ended, it is not renewed: the
+        first one to restart would refuse the others, which go on showing the one that they started with.
+        """
+        if self.security is None:
+            return NOTHING_DUE
+        due, ended, secret = self.security.identities, self.security.ended, self.named.members_secret
+        if ended is None or len(self.pods) == 1 or not any(map(self.serves, self.pods)):
+            return due
+        others = tuple(change for change in due.changes if change.holder.secret != secret)
+        why = f"the certificate in the Secret {secret} expired at {text_of(ended)}: it is renewed"
+        return replace(due, changes=others, obstacle=due.obstacle or f"{why} {once_none_serves(map(self.named.pod, self.pods))}")
 
     @cached_property
     def leader(self) -> int | None:
