@@ -37,3 +37,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if $images.registry }}{{ $images.registry }}/{{ end }}herdkeeper/{{ $name }}
 {{- if $digest }}@{{ $digest }}{{ else }}:{{ $images.tag | default (index . 0).Chart.AppVersion }}{{ end }}
 {{- end }}
+
+{{/* Restricts an admission policy to the watched namespaces. Elsewhere another release's operator may act, which it would refuse. */}}
+{{- define "herdkeeper.watchedOnly" -}}
+namespaceSelector:
+  {{- with .Values.watchNamespaces }}
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: In
+      values: {{ toJson . }}
+  {{- else }} {}
+  {{- end }}
+{{- end }}

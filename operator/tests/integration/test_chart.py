@@ -106,6 +106,16 @@ def test_an_image_with_a_digest_is_pulled_by_it() -> None:
     assert images["spark"] == "example.com/herdkeeper/spark:0.2.0"
 
 
+@pytest.mark.parametrize(("setting", "chosen"), [((), set()), (("watchNamespaces={a,b}",), {"a", "b"})], ids=["all", "some"])
+def test_admission_policies_hold_where_the_operator_watches(setting: tuple[str, ...], chosen: set[str]) -> None:
+    """Elsewhere the operator of another release may act, which they don't know."""
+    selectors = [each["spec"]["matchConstraints"]["namespaceSelector"] for each in of_kind(rendered(*setting), "ValidatingAdmissionPolicy")]
+    assert len(selectors) > 2
+    for selector in selectors:
+        named = [(each["key"], each["operator"], set(each["values"])) for each in selector.get("matchExpressions", ())]
+        assert named == ([("kubernetes.io/metadata.name", "In", chosen)] if chosen else [])
+
+
 def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_plane: ControlPlane) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = make_namespace(control_plane, f"restricted-{uuid.uuid4().hex[:8]}", labels)

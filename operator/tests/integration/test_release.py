@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import pytest
 import yaml
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
+from test_admission import TENANT, acting_as, allow, refusal, rule
 
 from herdkeeper.api import KINDS
-from herdkeeper_e2e.control_plane import HOME, REPOSITORY, helm, make_namespace, running
+from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, helm, make_namespace, running
 from herdkeeper_e2e.release.build import Release, checksums, write_files
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 RELEASE = Release("0.2.0", "example.com/team", 1_700_000_000)
 CHART, EXAMPLES = "herdkeeper-0.2.0.tgz", "herdkeeper-examples-0.2.0.tgz"
@@ -120,9 +123,7 @@ def test_the_operator_goes_without_its_kinds_and_comes_back_under_another_releas
         def ends(program: Path, *words: str) -> int:
             return subprocess.run([str(program), "--kubeconfig", str(plane.kubeconfig), *words], check=False).returncode
 
-        def install(namespace: str, *words: str) -> int:
-            return ends(helm(), "upgrade", "--install", "keeper", str(dist / CHART), "--namespace", namespace, *words)
-
+        install = partial(why_not_installed, plane, dist)
         kubectl = helm().with_name("kubectl")
         assert ends(kubectl, "apply", "--server-side", "-f", str(dist / "install.yaml")) == 0
         assert ends(kubectl, "wait", "--for=condition=Established", "crd/zookeeperclusters.herdkeeper.io", "--timeout=60s") == 0
@@ -132,12 +133,56 @@ def test_the_operator_goes_without_its_kinds_and_comes_back_under_another_releas
         left = {(each["kind"], each["metadata"]["name"]) for each in installed(dist) if found(dynamic, each)}
         assert left == {("Namespace", HOME), *(("CustomResourceDefinition", f"{kind.PLURAL}.herdkeeper.io") for kind in KINDS)}
         assert ends(kubectl, "get", "zookeepercluster", "zk") == 0
-        assert install("first", "--set", "watchNamespaces={first}") == 1
-        assert install("first", "--set", "watchNamespaces={first}", "--take-ownership") == 0
-        assert install("second", "--set", "watchNamespaces={second}") == 1
+        assert install("first", "--set", "watchNamespaces={first}") is not None
+        assert install("first", "--set", "watchNamespaces={first}", "--take-ownership") is None
+        assert install("second", "--set", "watchNamespaces={second}") is not None
         assert ends(helm(), "install", "other", str(dist / CHART), "--namespace", "first", "--set", "crds.install=false") == 1
-        assert install("second", "--set", "watchNamespaces={second},crds.install=false") == 0
+        assert install("second", "--set", "watchNamespaces={second},crds.install=false") is None
         assert ends(kubectl, "get", "zookeepercluster", "zk") == 0
+
+
+def why_not_installed(plane: ControlPlane, dist: Path, namespace: str, *words: str) -> str | None:
+    """What Helm says where it does not install, or upgrade, a release in this namespace."""
+    command = [str(helm()), "--kubeconfig", str(plane.kubeconfig), "upgrade", "--install", "keeper", str(dist / CHART)]
+    answer = subprocess.run([*command, "--namespace", namespace, *words], capture_output=True, text=True, check=False)
+    return answer.stderr if answer.returncode else None
+
+
+def test_two_releases_act_in_namespaces_of_their_own_and_hinder_each_other_nowhere(dist: Path, tmp_path: Path) -> None:
+    """As docs/how-to/install.md says. Admission policies are of the whole cluster, and know only the operator of their own release."""
+    with running(tmp_path) as plane:
+        for namespace in ("first", "second"):
+            make_namespace(plane, namespace)
+        install = partial(why_not_installed, plane, dist)
+        beside = ("--set", "crds.install=false,watchNamespaces={second}")
+        assert install("first") is None
+        assert "the operator of the namespace first acts in all namespaces already" in str(install("second", *beside))
+        assert install("first", "--set", "watchNamespaces={first}") is None
+        both = ("--set", "crds.install=false,watchNamespaces={second,first}")
+        assert "first acts in the namespace first already" in str(install("second", *both))
+        assert "first acts in namespaces that this release would watch" in str(install("second", "--set", "crds.install=false"))
+        assert install("second", *beside) is None
+        assert "the operator of the namespace second acts in" in str(install("first"))
+        clusters = plane.dynamic_client().resources.get(api_version="herdkeeper.io/v1alpha1", kind="ZooKeeperCluster")
+        body = {"apiVersion": "herdkeeper.io/v1alpha1", "kind": "ZooKeeperCluster", "metadata": {"name": "zk"}, "spec": {}}
+        for namespace in ("first", "second"):
+            clusters.create(body=body, namespace=namespace)
+            allow(plane, namespace, TENANT, rule("herdkeeper.io", "zookeeperclusters/status", "patch"))
+
+        def written(user: str, namespace: str) -> str | None:
+            path = f"{clusters.path(name='zk', namespace=namespace)}/status"
+            patch = {"status": {"readyMembers": 0}}
+            client = acting_as(plane, user).client
+            return refusal(lambda: client.patch(path, body=patch, content_type="application/merge-patch+json"))
+
+        for namespace in ("first", "second"):
+
+            def in_force(namespace: str = namespace) -> bool | Pending:
+                answer = written(TENANT, namespace)
+                return "so you may not write a status" in str(answer) or Pending(str(answer))
+
+            wait_for(f"the policies of {namespace}", in_force, Limit(60, 0.2))
+        assert [written(f"system:serviceaccount:{namespace}:keeper", namespace) for namespace in ("first", "second")] == [None, None]
 
 
 def found(dynamic: DynamicClient, document: dict[str, Any]) -> bool:
