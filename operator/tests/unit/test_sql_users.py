@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,13 +23,15 @@ from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
+from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.status import summarize_herddb
-from herdkeeper.planning.actions import Apply, ForgetNode
+from herdkeeper.planning.actions import AddToSecret, Apply, ForgetNode
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.self_report import ReportedUsers, SelfReport
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 APP, REPORT = SqlUser("app", "a", "one"), SqlUser("report", "b", "two")
@@ -292,6 +296,27 @@ def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
     forgets, *others = plan_herddb(replace(left, cluster=TWO, reports=seen.reports, user_secrets=FOUND)).actions
     assert isinstance(forgets, ForgetNode), "what the nodes themselves need is not put off, either"
     assert others == [mark]
+
+
+@pytest.mark.parametrize(
+    "held_up",
+    [
+        {"tls": TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt has expired")},
+        {"root_parent": Unknown("ZooKeeper does not answer")},
+    ],
+    ids=["the certificate", "ZooKeeper"],
+)
+def test_a_login_is_taken_away_also_while_no_node_may_be_touched(held_up: dict[str, Any]) -> None:
+    """Its password may have leaked, and drivers that verify nothing go on logging in."""
+    before = seen_with({}, ADMINISTRATOR, APP, REPORT)
+    changed = with_spec(CLUSTER, users=(UserSecret(secret_name="two"),), image="herdkeeper/herddb:0.3.0")
+    plan = plan_herddb(replace(before, cluster=changed, **held_up))
+    (action,) = plan.actions
+    assert isinstance(action, AddToSecret)
+    assert decode_users(base64.b64decode(action.data["users"]).decode()) == (ADMINISTRATOR, REPORT)
+    assert plan.wait is not None
+    late = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
+    assert plan_herddb(replace(late, **held_up)).actions == refresh_users(late) != ()
 
 
 def test_a_file_that_is_about_to_change_is_not_in_force() -> None:

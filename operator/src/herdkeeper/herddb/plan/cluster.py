@@ -69,10 +69,14 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
 def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     if isinstance(fleet.sql_users, CredentialsMissing):
         return Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why)
-    if (unmet := _why_not_yet(fleet, log)) is not None:
-        return unmet
     named = fleet.named
     new = fleet.objects.get("StatefulSet", named.stateful_set) is None
+    secret_steps = _secret_steps(fleet, fleet.sql_users.users)
+    # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
+    hints = () if secret_steps else refresh_users(fleet)
+    if (unmet := _why_not_yet(fleet, log)) is not None:
+        # users change without a node's restart, and a login may be taken away because its password leaked
+        return unmet if new else replace(unmet, actions=(*secret_steps, *hints))
     if new and (waiting := _before_the_first_node(fleet)) is not None:
         return waiting
     actions: list[Action] = []
@@ -82,10 +86,7 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
             actions.append(CreateHerdRoot(log.zookeeper_address, named.herd_root, access))
     elif not fleet.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
-    secret_steps = _secret_steps(fleet, fleet.sql_users.users)
     actions += secret_steps
-    # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
-    hints = () if secret_steps else refresh_users(fleet)
     *others, stateful_set = build_herddb(fleet.cluster, log, fleet.secret, shrink.nodes)
     actions += settle(others, fleet.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
