@@ -9,9 +9,10 @@ from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import UnprocessibleEntityError
 
-from herdkeeper.api import KINDS
+from herdkeeper.api import KINDS, ZooKeeperCluster
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper_e2e.control_plane import ControlPlane
 
@@ -235,6 +236,20 @@ def test_a_name_gives_the_operator_nothing_of_another_namespace(dynamic: Dynamic
     reader = KubernetesReader(LiveSource(dynamic))
     assert reader.secret(ObjectKey(other, "login")) == login["stringData"]
     assert reader.secret(ObjectKey(namespace, name.replace("SOMEWHERE", other))) is None
+
+
+def test_definitions_that_lack_a_field_of_the_status_store_the_rest_of_it(dynamic: DynamicClient, namespace: str) -> None:
+    """As those of an earlier version do, where they are not upgraded with the operator."""
+    create(dynamic, namespace, "ZooKeeperCluster", "zk", {})
+    cluster = KubernetesReader(LiveSource(dynamic)).readable(ZooKeeperCluster, ObjectKey(namespace, "zk"))
+    assert cluster is not None
+    for voters in (3, 5):
+        KubernetesWriter(dynamic).write_status(cluster, {"message": "m", "voters": voters, "ofTomorrow": {"a": 1}})
+        found = dynamic.resources.get(api_version=API_VERSION, kind="ZooKeeperCluster").get(name="zk", namespace=namespace)
+        assert (found.status.voters, found.status.message, found.status.ofTomorrow) == (voters, "m", None)
+    (event,) = dynamic.resources.get(api_version="v1", kind="Event").get(namespace=namespace).items
+    assert (event.reason, event.count) == ("FieldsIgnored", 2)
+    assert "ofTomorrow: field not declared in schema" in event.message
 
 
 def create(dynamic: DynamicClient, namespace: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

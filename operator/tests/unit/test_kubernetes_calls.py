@@ -13,7 +13,7 @@ from situations import quickstart, with_status
 
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
-from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
+from herdkeeper.clients.kubernetes_writer import APPLY_PATCH, KubernetesWriter, RefusedError
 from herdkeeper.planning.actions import SetAuthority, deletions
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
@@ -107,6 +107,29 @@ def test_neither_a_condition_nor_a_part_of_a_field_that_another_program_wrote_st
     client = Restored()
     KubernetesWriter(client).write_status(quickstart("ZooKeeperCluster"), {"conditions": [ready], "fullCheck": begun})
     assert client.bodies[1]["status"] == {"conditions": [ready], "fullCheck": {"lastMissedTime": None}}
+
+
+def test_definitions_that_lack_a_field_of_the_status_get_the_rest_of_it_and_it_is_told():
+    """They may be older than the operator, where the chart does not bring them. An earlier status would go on being believed."""
+
+    class Older(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            super().request(verb, path, **arguments)
+            if arguments.get("content_type") == APPLY_PATCH:
+                refused = ApiException(status=500)
+                refused.body = json.dumps({"message": "failed to create typed patch object: .status.newer: field not declared in schema"})
+                raise refused
+            metadata = {"namespace": "demo", "name": "zk", "uid": "uid-zk", "resourceVersion": "7"}
+            return {"apiVersion": API_VERSION, "kind": "ZooKeeperCluster", "metadata": metadata, "status": {"voters": 3, "leader": "a"}}
+
+    client, cluster = Older(), with_status(quickstart("ZooKeeperCluster"), leader="a")
+    KubernetesWriter(client).write_status(cluster, {"voters": 3, "newer": 1})
+    _, merged, event, removal = client.bodies
+    assert merged["status"] == {"voters": 3, "newer": 1}
+    assert (event["reason"], event["type"]) == ("FieldsIgnored", "Warning")
+    assert "the custom resource definitions are older than this operator" in event["message"]
+    assert ".status.newer: field not declared in schema" in event["message"]
+    assert removal["status"] == {"leader": None}
 
 
 def test_a_status_that_a_conflict_refuses_is_an_error_unless_its_resource_is_gone():

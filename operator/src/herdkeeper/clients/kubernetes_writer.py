@@ -20,6 +20,7 @@ from herdkeeper.planning.status import stored_status
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json, is_made_for
+from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of_now
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
@@ -27,6 +28,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 _NAMESPACE_TERMINATING = '"reason":"NamespaceTerminating"'
 """The cause in the API server's answer, as Kubernetes writes it."""
+_UNDECLARED = "field not declared in schema"
+"""In the API server's answer to an apply."""
 
 logger = structlog.get_logger()
 
@@ -132,15 +135,7 @@ class KubernetesWriter:
         }
         path = f"{self._path(API_VERSION, resource.KIND, key)}/status"
         try:
-            answer = self._request(
-                "patch",
-                path,
-                f"{resource.KIND}/status",
-                body=body,
-                content_type=APPLY_PATCH,
-                field_manager=STATUS_MANAGER,
-                force_conflicts=True,
-            )
+            answer = self._apply_status(path, resource, body)
             known = {**stored_status(resource), **status}
             left = {name: value for name, value in (answer.get("status") or {}).items() if name in known}
             if removal := _removal(left, status):
@@ -149,6 +144,23 @@ class KubernetesWriter:
         except RefusedError as error:
             if not self._is_gone(resource, error.__cause__):
                 raise
+
+    def _apply_status(self, path: str, resource: Resource, body: Json) -> Json:
+        """Apply a status. Definitions that are older than the operator refuse it as a whole for one field that they lack, and an earlier
+        status would go on being believed. So it is merged then: the API server drops what they lack.
+        """
+        what = f"{resource.KIND}/status"
+        try:
+            return self._request(
+                "patch", path, what, body=body, content_type=APPLY_PATCH, field_manager=STATUS_MANAGER, force_conflicts=True
+            )
+        except RefusedError as error:
+            if _UNDECLARED not in str(error):
+                raise
+            answer = self._request("patch", path, what, body=body, content_type=MERGE_PATCH, field_manager=STATUS_MANAGER)
+            why = "the custom resource definitions are older than this operator, and lack parts of its status: upgrade them"
+            self.event(resource, Reason.FIELDS_IGNORED.value, f"{why} ({error})", "Warning")
+            return answer
 
     def _is_gone(self, resource: Resource, refusal: BaseException | None) -> bool:
         """Returns whether the refusal means that the resource is gone. A conflict may have another cause, and then nothing else would show

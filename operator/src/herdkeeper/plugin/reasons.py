@@ -235,8 +235,8 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Lines of `spec.config` have no effect: the server does not know them.", "Correct or remove the lines that the message names."
     ),
     Reason.FIELDS_IGNORED: Explained(
-        "The operator ignores unknown fields: its version differs from the schema's.",
-        "Upgrade the operator, or remove the fields.",
+        "The operator ignores fields that it does not know, or the custom resource definitions lack fields of its status.",
+        "Bring both to one version, or remove the fields.",
     ),
     Reason.LOG_UNREPLAYABLE: Explained(
         "A SQL node can't apply an entry of the log, or the log's list names a ledger of another one. No node could lead after the leader.",
