@@ -187,7 +187,15 @@ def test_the_generated_files_are_up_to_date() -> None:
 
 def test_uninstalling_the_chart_keeps_the_definitions() -> None:
     for text in chart_manifests().values():
-        assert yaml.safe_load(text)["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+        assert yaml.safe_load(text)["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_no_gitops_tool_prunes_a_definition_with_all_resources_of_its_kind() -> None:
+    """As where they move from one application to another, or `crds.install` becomes false."""
+    for text in (*manifests().values(), *chart_manifests().values()):
+        kept = yaml.safe_load(text)["metadata"]["annotations"]
+        assert "Prune=false" in kept["argocd.argoproj.io/sync-options"].split(",")
+        assert kept["kustomize.toolkit.fluxcd.io/prune"] == "disabled"
 
 
 def test_the_operator_asks_for_no_wildcard_and_no_power_over_pods_contents() -> None:

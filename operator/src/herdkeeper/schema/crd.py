@@ -43,6 +43,13 @@ LAST_COLUMNS = (
 )
 """Of each kind, in `kubectl get`."""
 
+NOT_PRUNED = {
+    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
+"""Annotations: no GitOps tool deletes a definition that its manifests no longer have, and with it every resource of its kind. Argo CD does
+not go by Helm's annotation (argo-cd issue 17819)."""
+
 _KEPT = ("description", "type", "enum", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 
 
@@ -51,7 +58,7 @@ def definition(kind: type[Resource]) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.PLURAL}.{GROUP}"},
+        "metadata": {"name": f"{kind.PLURAL}.{GROUP}", "annotations": dict(NOT_PRUNED)},
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
@@ -106,7 +113,7 @@ def chart_manifests() -> dict[str, str]:
     files = {}
     for kind in KINDS:
         document = definition(kind)
-        document["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+        document["metadata"]["annotations"] |= {"helm.sh/resource-policy": "keep"}
         files[f"{kind.PLURAL}.yaml"] = f"{HEADER}{as_yaml(document)}"
     return files
 
