@@ -244,6 +244,20 @@ def test_it_leaves_alone_what_is_not_in_the_namespaces_that_it_watches(
     assert (elsewhere.made(), elsewhere.found(KIND, "zk")["status"]) == ({}, NO_STATUS)
 
 
+def test_a_namespace_without_its_rights_takes_it_from_no_other_one(
+    installation: Installation, stage: Stage, control_plane: ControlPlane
+) -> None:
+    """Such as one that was deleted, with the operator's Role, and made anew. kopf ends after a minute in which a watch was refused."""
+    elsewhere = make_namespace(control_plane, f"{stage.namespace}-elsewhere")
+    installation.install(f"watchNamespaces={{{stage.namespace}}}")
+    operator = installation.start(f"{elsewhere},{stage.namespace}")
+    stage.declare(KIND, "zk", {"replicas": 1})
+    operator.until(lambda: reason(stage) == "MembersNotReady")
+    assert refused(operator) == []
+    (told,) = [line for line in operator.log.read_text().splitlines() if "has no rights in namespaces that it is to watch" in line]
+    assert json.loads(told)["namespaces"] == [elsewhere]
+
+
 @pytest.fixture
 def quiet(operator: Operator, stage: Stage) -> Operator:
     """A ZooKeeperCluster zk whose only member serves, and an operator that looks at it no more: the resync is an hour away."""

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -47,6 +48,7 @@ from herdkeeper.process.lease import Lease
 from herdkeeper.process.node_streams import NodeStreams, open_stream
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
+from herdkeeper.process.watched_namespaces import WatchedNamespaces
 from herdkeeper.process.watches import WatchEvents, watch
 from herdkeeper.process.workers import THREADS, Workers
 from herdkeeper.settings import Settings
@@ -80,12 +82,14 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until there is a Lease to give up
         signal.signal(number, lambda *_: sys.exit(0))
     dynamic = once_served(kubernetes_client)
-    assigned = once_answered(partial(assigned_ids, dynamic.client, settings))
+    assigned, live = once_answered(partial(assigned_ids, dynamic.client, settings)), LiveSource(dynamic)
+    namespaces = once_answered(partial(WatchedNamespaces.found, live, settings.watch_namespaces))
+    settings = replace(settings, watch_namespaces=namespaces.watched)
     reached.set()
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
-    cache, live = ObjectCache(), LiveSource(dynamic)
+    cache = ObjectCache()
     kubernetes = KubernetesReader(live, settings.images, assigned_ids=assigned)
     ensembles = EnsembleSessions(partial(read_identity, kubernetes))
     reader = ClusterReader(kubernetes, ensembles, JsonReader())
@@ -107,7 +111,8 @@ def run(settings: Settings) -> None:
     streams = NodeStreams(queues.hurry, partial(_queue_affected, queues, references), reader.liveness, partial(open_stream, watched))
     events = WatchEvents(queues, cache, streams, references, reader.deleted)
     check = CacheCheck(settings, live, cache, events.event)
-    troubles += [each.trouble for each in (*controllers, check)]
+    troubles += [each.trouble for each in (*controllers, check, namespaces)]
+    namespaces.start()
     if lease.acquire():
         LEADING.set(1)
         check.start(then=partial(_start, controllers))
