@@ -51,6 +51,8 @@ class Stack:
 
     def __init__(self, declared: Any = SECURE, items: Mapping[tuple[str, str], Json] | None = None) -> None:
         self.declared = self.cluster = declared
+        self.others: list[Json] = []
+        """Other ZooKeeperClusters of the namespace."""
         self.now = datetime.now(UTC)
         self.ahead = timedelta()
         """Of the operator's clock."""
@@ -151,6 +153,10 @@ class Stack:
         return None if found is None else values_of_secret(found)
 
     recent_secret = secret
+
+    def documents(self, _kind: Any, _namespace: str) -> tuple[Json, ...]:
+        """All ZooKeeperClusters of the namespace."""
+        return ({"metadata": {"name": "zk"}, "spec": self.cluster.spec.model_dump(by_alias=True)}, *self.others)
 
     def owned(self, _kind: str, _key: ObjectKey, _kinds: Sequence[Any]) -> Objects:
         return Objects(self.items)

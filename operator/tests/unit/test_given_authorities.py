@@ -100,10 +100,12 @@ def founded() -> Stack:
     return Stack(GIVEN, named("company", intermediate("company 1")) | named("company-quorum", intermediate("members 1", key=fresh())))
 
 
-def planned(items: Mapping[tuple[str, str], Any]) -> Plan:
-    """The first plan of an ensemble in a namespace with these Secrets."""
+def planned(items: Mapping[tuple[str, str], Any], *clusters: Any) -> Plan:
+    """The first plan of an ensemble in a namespace with these Secrets, and with these ZooKeeperClusters."""
     held = {name: values_of_secret(document) for (_, name), document in items.items()}
-    kubernetes = SimpleNamespace(recent_secret=lambda key: held.get(key.name), secret=lambda key: held.get(key.name))
+    kubernetes = SimpleNamespace(
+        recent_secret=lambda key: held.get(key.name), secret=lambda key: held.get(key.name), documents=lambda *_: clusters
+    )
     kept = kept_authorities(GIVEN, Objects(items))
     given = observe_given_authorities(GIVEN, kept, kubernetes, NOW)  # type: ignore[arg-type]
     return plan_zookeeper(Ensemble(GIVEN, Objects(items), given=given, security=observe_security(GIVEN, Objects(items), kept, given, NOW)))
@@ -260,7 +262,35 @@ def test_an_authority_that_the_quorums_has_signed_is_refused_since_every_client_
     assert "or one has signed the other" in plan.wait.message
 
 
+OTHER = {"metadata": {"name": "other"}, "spec": {"security": {"quorumAuthority": {"secretName": "company"}}}}
+OF_OTHER = (
+    "the Secret company is an authority of the ZooKeeperCluster other, too, so a certificate for one of them would count at the other one: "
+    "make an authority for each"
+)
+
+
+def test_an_authority_that_another_ensemble_of_the_namespace_names_founds_none() -> None:
+    both = named("company", intermediate("company 1")) | named("company-quorum", intermediate("members 1", key=fresh()))
+    plan = planned(both, {"metadata": {"name": "zk"}, "spec": GIVEN.spec.model_dump(by_alias=True)}, OTHER)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, OF_OTHER)
+    assert planned(both, {"metadata": {"name": "insecure"}, "spec": {}}).actions != ()
+
+
 # a running one
+
+
+def test_an_authority_that_another_ensemble_names_takes_over_from_none_and_that_is_told() -> None:
+    """The rolls of both would wait for each other's Secrets for ever."""
+    stack = founded()
+    stack.others.append(OTHER)
+    stack.hold("company", intermediate("company 2", key=fresh()))
+    work(stack)
+    assert stack.events == []
+    found = stack.rolled()
+    assert found is not None
+    assert (found.reason, found.message) == (Reason.INVALID_SECRET, OF_OTHER)
 
 
 def test_another_authority_in_the_secret_takes_over_in_three_steps() -> None:

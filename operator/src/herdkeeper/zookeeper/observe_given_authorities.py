@@ -26,11 +26,29 @@ def observe_given_authorities(
         for issuer in (clients, quorum)
         if issuer.given_secret is not None
     }
+    shared = _of_other_ensembles(cluster, kubernetes) if found else {}
     return {
-        issuer.secret: _apart(issuer, other, found, present, now)
+        issuer.secret: shared.get(issuer.given_secret) or _apart(issuer, other, found, present, now)
         for issuer, other in ((clients, quorum), (quorum, clients))
         if issuer.given_secret is not None
     }
+
+
+def _of_other_ensembles(cluster: ZooKeeperCluster, kubernetes: KubernetesReader) -> Mapping[str, Unknown]:
+    """Returns the Secrets that other ZooKeeperClusters of the namespace name, each with why it can't be an authority of this one, too."""
+    found: dict[str, Unknown] = {}
+    for document in kubernetes.documents(ZooKeeperCluster, cluster.metadata.namespace):
+        name, security = str(document["metadata"]["name"]), (document.get("spec") or {}).get("security") or {}
+        given = [(security.get(field) or {}).get("secretName") for field in ("authority", "quorumAuthority")]
+        found |= {
+            secret: Unknown(
+                f"the Secret {secret} is an authority of the ZooKeeperCluster {name}, too, so a certificate for one of them would count at "
+                "the other one: make an authority for each"
+            )
+            for secret in given
+            if secret is not None and name != cluster.metadata.name
+        }
+    return found
 
 
 def _read(issuer: Issuer, present: Authority | None, namespace: str, kubernetes: KubernetesReader, now: datetime) -> KeyPair | Unknown:
