@@ -153,6 +153,18 @@ def test_a_copy_on_a_bookie_that_the_ensemble_names_twice_is_one_below_the_ack_q
     assert "fewer than the ack quorum" in result.findings[0].repair_detail
 
 
+def test_what_a_bookie_lacks_in_the_second_of_its_two_places_is_written_there() -> None:
+    bookies = bookies_with(10)
+    del bookies[0].entries[1, 4], bookies[0].entries[1, 7]  # of a striped ledger, both are in the place behind b1 alone
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10, ("b0", "b1", "b0"), (2, 1)))
+        found = [finding for finding in findings_in(catalog) if finding.kind is FindingKind.MISSING]
+        result = repaired(catalog, found)
+        after = [finding for finding in findings_in(catalog) if finding.kind is FindingKind.MISSING]
+    assert {finding.repair for finding in result.findings} == {RepairOutcome.REPAIRED}
+    assert (sorted(entry_id for _, _, entry_id in writes(bookies)), after, result.copies_repaired) == ([4, 7], [], 2)
+
+
 def test_a_copy_that_its_bookie_can_t_read_now_is_not_written_over_by_one_below_the_ack_quorum() -> None:
     """The finding is old: the right copy has been written since, by another repair."""
     bookies = bookies_with(10)

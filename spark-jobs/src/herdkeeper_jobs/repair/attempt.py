@@ -13,7 +13,7 @@ from herdkeeper.protocol.audit_finding import Finding, RepairOutcome
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import digest_of
 from herdkeeper_jobs.repair.lock import LockLostError, ReplicationLock
-from herdkeeper_jobs.repair.refusal import ensemble_of, position_of
+from herdkeeper_jobs.repair.refusal import ensemble_of, positions_of
 from herdkeeper_jobs.repair.rewrite import Bookies, Replicas
 
 _ENTRIES_PER_BATCH = 64
@@ -83,6 +83,8 @@ def batches(finding: Finding, metadata: LedgerMetadata) -> Iterator[tuple[int, .
     """Yields the entries of a finding that its bookie should hold, in batches. Only for findings that pass `why_not`."""
     assert finding.first_entry_id is not None
     assert finding.last_entry_id is not None
-    entries = striping(metadata).entries_at(position_of(finding, metadata), EntryRange(finding.first_entry_id, finding.last_entry_id))
+    spread, positions = striping(metadata), positions_of(finding, metadata)
+    named = EntryRange(finding.first_entry_id, finding.last_entry_id)
+    entries = (entry_id for entry_id in named if any(spread.holds(position, entry_id) for position in positions))
     while batch := tuple(itertools.islice(entries, _ENTRIES_PER_BATCH)):
         yield batch

@@ -29,12 +29,9 @@ def why_not(finding: Finding, metadata: LedgerMetadata | None) -> str | None:
     return None
 
 
-def position_of(finding: Finding, metadata: LedgerMetadata) -> int:
-    """The index of the finding's bookie in its entries' ensemble. Raises ValueError if `why_not` gives a reason."""
-    segment = _segment_of(finding, metadata)
-    if segment is None or finding.bookie_id is None:
-        raise ValueError(f"{finding} names no bookie of the ensemble")
-    return metadata.segments[segment].bookies.index(finding.bookie_id)
+def positions_of(finding: Finding, metadata: LedgerMetadata) -> tuple[int, ...]:
+    """The places of the finding's bookie in its entries' ensemble, which may name it twice. Empty if `why_not` gives a reason."""
+    return tuple(position for position, name in enumerate(ensemble_of(finding, metadata)) if name == finding.bookie_id)
 
 
 def ensemble_of(finding: Finding, metadata: LedgerMetadata) -> tuple[str, ...]:
