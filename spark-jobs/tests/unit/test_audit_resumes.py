@@ -242,6 +242,12 @@ def test_a_portion_ends_with_the_ledger_that_fills_it_and_reads_no_further() -> 
     assert (len(rest.reads), rest.through) == (1, 8), "ledger 8 is gone"
 
 
+def test_a_ledger_of_a_single_entry_counts_with_its_length() -> None:
+    single = replace(ledger(1, 0, NAMES), length=5_000_000)
+    for depth in AuditDepth:
+        assert 15_000_000 <= estimated_ledger_bytes(single, depth) < 15_001_000
+
+
 def test_what_a_light_audit_reads_of_a_ledger_does_not_grow_with_it() -> None:
     small, large = (estimated_ledger_bytes(ledger(1, last, NAMES), AuditDepth.LIGHT) for last in (999, 999_999))
     assert small == large < estimated_ledger_bytes(ledger(1, 999, NAMES), AuditDepth.DEEP)

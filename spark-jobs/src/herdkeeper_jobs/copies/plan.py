@@ -229,6 +229,6 @@ def _highest_lac(metadata: LedgerMetadata, segment: int) -> int | None:
 
 
 def _entry_bytes(metadata: LedgerMetadata) -> int:
-    if metadata.length is None or not metadata.last_entry_id or metadata.last_entry_id < 0:
+    if metadata.length is None or metadata.last_entry_id is None or metadata.last_entry_id < 0:
         return _ASSUMED_ENTRY_BYTES
     return metadata.length // (metadata.last_entry_id + 1) + _ENTRY_OVERHEAD_BYTES
