@@ -90,7 +90,16 @@ def test_the_report_loads_nothing_and_every_finding_is_in_it() -> None:
         ((), AuditDepth.DEEP, "Every copy of every entry is good"),
         ((), AuditDepth.LIGHT, "Every copy that was read is good"),
         (FINDINGS[:2], AuditDepth.DEEP, "Findings: 1 critical, 1 under-replicated"),
-        ((replace(MISSING, repair=RepairOutcome.REPAIRED),), AuditDepth.DEEP, "1 finding repaired; the rest is good"),
+        (
+            (replace(MISSING, repair=RepairOutcome.REPAIRED),),
+            AuditDepth.DEEP,
+            "1 finding repaired; every other copy of every entry is good",
+        ),
+        (
+            (replace(MISSING, repair=RepairOutcome.REPAIRED),),
+            AuditDepth.LIGHT,
+            "1 finding repaired; every other copy that was read is good",
+        ),
     ],
 )
 def test_the_verdict_stands_first(findings: tuple[Finding, ...], depth: AuditDepth, verdict: str) -> None:
@@ -123,7 +132,7 @@ def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -
     assert "ledger 1377, 2026-05-07: nothing found" not in html  # older than the shown runs
     html = rendered(runs[5], runs)
     assert "ledger 1377, 2026-05-07: critical: fewer good copies than the ack quorum" in html
-    assert "ledger 1377, 2026-05-08: nothing found (Deep)" in html
+    assert "ledger 1377, 2026-05-08: nothing found, or repaired (Deep)" in html
     assert "b2, 2026-05-04: 2 missing, 0 damaged of 902" in html
     assert "2026-05-10" not in html
 
@@ -208,6 +217,49 @@ def test_a_run_of_chosen_ledgers_says_so_and_calls_no_ledger_good_that_it_may_ha
     assert "ledger 1377, 2026-05-05: nothing found" not in html
     nothing = replace(chosen, summary=replace(chosen.summary, ledgers=0))
     assert "<h2>Nothing was audited: no ledger matches the request</h2>" in rendered(nothing, [nothing])
+
+
+def test_of_the_ledgers_without_a_finding_now_those_that_were_worst_are_shown() -> None:
+    low = [replace(FINDINGS[-1], ledger_id=ledger) for ledger in range(30)]
+    now = run_of(days=1)
+    html = rendered(now, [run_of(MISSING, *low), now])
+    assert "ledger 1377, 2026-05-04: critical" in html
+    assert [ledger for ledger in range(30) if f"ledger {ledger}, 2026-05-04" in html] == list(range(24))
+
+
+def test_a_ledger_is_not_called_good_in_a_run_of_which_only_the_worst_are_known() -> None:
+    many = run_of(*(replace(MISSING, ledger_id=ledger) for ledger in range(10_000, 11_500)))
+    now = run_of(MISSING, days=1)
+    html = rendered(now, [many, now])
+    assert "ledger 1377, 2026-05-04: not among the 1,000 worst ledgers of this run" in html
+
+
+def test_a_ledger_whose_findings_were_all_repaired_is_not_said_to_have_had_none() -> None:
+    run = run_of(replace(MISSING, repair=RepairOutcome.REPAIRED))
+    assert "No finding about a ledger in this run, or all were repaired." in rendered(run, [run])
+    html = rendered(run, [run_of(MISSING, days=-1), run])
+    assert "ledger 1377, 2026-05-04: nothing found, or repaired (Deep)" in html
+
+
+def test_nobody_is_sent_to_metadata_that_is_gone() -> None:
+    lost = Finding(FindingKind.LEDGER_UNREADABLE, Severity.CRITICAL, 11, detail="BookKeeper has no metadata of it")
+    assert what_to_do(run_of(lost)) == (
+        "BookKeeper has no metadata of 1 ledger that a log lists: keep the newest Checkpoint and the archive, and copy the tables into a "
+        "new tablespace.",
+    )
+    (step,) = what_to_do(run_of(lost, *(finding for finding in FINDINGS if finding.kind is lost.kind)))
+    assert "no metadata of 1 ledger" in step
+    assert "look at the metadata of 1 ledger in ZooKeeper" in step
+
+
+def test_each_colour_is_explained_without_the_others() -> None:
+    pending = run_of(FINDINGS[3])
+    assert "pending: fewer than the write quorum, on a ledger that is not closed" in rendered(pending, [pending])
+
+
+def test_two_bookies_that_lack_the_same_entries_count_as_so_many_copies() -> None:
+    run = run_of(MISSING, replace(MISSING, bookie_id="b1"))
+    assert "<b>26</b><span>copies in findings</span>" in rendered(run, [run])
 
 
 def test_a_report_of_very_many_findings_is_made_in_time_and_lists_the_most_urgent() -> None:

@@ -22,10 +22,10 @@ _MOST_ROWS = 5000
 _MOST_LEDGERS = 25
 _URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
 _SEVERITIES = {
-    Severity.CRITICAL: ("critical", "C", "critical: fewer good copies than the ack quorum"),
+    Severity.CRITICAL: ("critical", "C", "critical: fewer good copies than the ack quorum, or entries are lost"),
     Severity.UNDER_REPLICATED: ("under", "U", "under-replicated: fewer than the write quorum, on a closed ledger"),
     Severity.AT_RISK: ("atrisk", "R", "at risk: all copies in too few racks"),
-    Severity.PENDING: ("pending", "P", "pending: the same on a ledger that is being written"),
+    Severity.PENDING: ("pending", "P", "pending: fewer than the write quorum, on a ledger that is not closed"),
     Severity.UNKNOWN: ("unknown", "?", "unknown: could not be read"),
     Severity.LOW: ("low", "L", "low: nothing is missing or damaged"),
 }
@@ -75,9 +75,9 @@ def _judge(run: AuditRun) -> tuple[str, str]:
     if not found and summary.ledger_filter and not summary.ledgers:
         return "doubtful", "Nothing was audited: no ledger matches the request"
     if not found:
-        good = "Every copy that was read is good" if summary.depth is AuditDepth.LIGHT else "Every copy of every entry is good"
+        good = "copy that was read is good" if summary.depth is AuditDepth.LIGHT else "copy of every entry is good"
         good += " in the requested ledgers" if summary.ledger_filter else ""
-        return "good", f"{repaired}; the rest is good" if repaired else good
+        return "good", f"{repaired}; every other {good}" if repaired else f"Every {good}"
     worst = next(severity for severity, count in counts if count)
     style = "bad" if worst in (Severity.CRITICAL, Severity.UNDER_REPLICATED) else "doubtful"
     return style, f"Findings: {', '.join(found)}" + (f"; {repaired}" if repaired else "")
@@ -125,13 +125,13 @@ def _step(kind: FindingKind, own: Sequence[Finding]) -> str:
         case FindingKind.READ_FAILED:
             return f"{bookies} answers with errors for entries of {ledgers}: look at disk and log there."
         case _:
-            return _step_for_ledgers(kind, ledgers)
+            return _step_for_ledgers(kind, ledgers, own)
 
 
-def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
+def _step_for_ledgers(kind: _OfLedgers, ledgers: str, own: Sequence[Finding]) -> str:
     match kind:
         case FindingKind.LEDGER_UNREADABLE:
-            return f"A person must look at the metadata of {ledgers} in ZooKeeper: they can't be read."
+            return _step_for_unreadable(own)
         case FindingKind.END_UNKNOWN:
             return (
                 f"The last segment of {ledgers} was not read: none of its bookies reported how far it goes. Bring them back (the last "
@@ -151,6 +151,18 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
             assert_never(kind)
 
 
+def _step_for_unreadable(own: Sequence[Finding]) -> str:
+    """Nobody can look at metadata that is gone."""
+    lost = len({each.ledger_id for each in own if each.severity is Severity.CRITICAL})
+    rest = len({each.ledger_id for each in own if each.severity is not Severity.CRITICAL})
+    steps = [
+        f"BookKeeper has no metadata of {many(lost, 'ledger')} that a log lists: keep the newest Checkpoint and the archive, and copy the "
+        "tables into a new tablespace.",
+        f"A person must look at the metadata of {many(rest, 'ledger')} in ZooKeeper, which can't be read.",
+    ]
+    return " ".join(step for step, count in zip(steps, (lost, rest), strict=True) if count)
+
+
 def _unrepaired(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(each for each in findings if each.repair is not RepairOutcome.REPAIRED)
 
@@ -163,7 +175,7 @@ def _numbers(run: AuditRun) -> str:
         ("entries", number(summary.entries)),
         ("copies verified", number(summary.copies_verified)),
         *([("copies not read", number(summary.copies_unread))] if summary.depth is AuditDepth.LIGHT else []),
-        ("entries in findings", number(sum(each.entries_of_copies for each in summary.findings))),
+        ("copies in findings", number(sum(each.entries_of_copies for each in summary.findings))),
         ("read", in_bytes(summary.bytes_read)),
         ("took", f"{seconds:,.0f} s"),
         ("throughput", f"{in_bytes(summary.bytes_read / seconds)}/s" if seconds else "–"),
@@ -180,7 +192,7 @@ def _by_bookie(run: AuditRun, shown: Sequence[PastRun]) -> str:
         bookies = sorted({bookie_id for one in known for bookie_id in one})
         cells = [[_bookie_cell(one.get(bookie_id)) for one in known] for bookie_id in bookies]
         plots += "<h3>Over time: copies missing or damaged</h3>"
-        plots += legend([("ok", "none"), ("under", "some"), ("critical", "more than 1 %"), ("unknown", "did not answer")])
+        plots += legend([("ok", "none"), ("under", "some"), ("critical", "more than 1 %"), ("unknown", "could not be read")])
         plots += grid(bookies, [_day(one.run) for one in shown], cells, "Bad copies by bookie and run")
     return section("Health by bookie", plots)
 
@@ -207,33 +219,40 @@ def _bookie_cell(bookie: BookieHealth | None) -> Cell | None:
 
 def _by_ledger(run: AuditRun, shown: Sequence[PastRun]) -> str:
     now = PastRun.of(run, run.summary.findings).worst
-    every = sorted({ledger for one in shown for ledger in one.worst}, key=lambda ledger: _ledger_order(ledger, now))
+    every = sorted({ledger for one in shown for ledger in one.worst}, key=lambda ledger: _ledger_order(ledger, now, shown))
     if not every:
-        return section("Health by ledger", f"<p>No finding about a ledger in {_runs(shown)}.</p>")
+        return section("Health by ledger", f"<p>No finding about a ledger in {_runs(shown)}, or all were repaired.</p>")
     ledgers = every[:_MOST_LEDGERS]
-    cells = [[_ledger_cell(one.worst.get(ledger), one.run) for one in shown] for ledger in ledgers]
+    cells = [[_ledger_cell(ledger, one) for one in shown] for ledger in ledgers]
     chosen = "<p>A run of chosen ledgers shows nothing for a ledger without findings; it may not have read the ledger.</p>"
     filtered = chosen if any(one.run.summary.ledger_filter for one in shown) else ""
     names = [f"ledger {ledger}" for ledger in ledgers]
     some = " at least" if any(len(one.worst) >= MOST_LEDGERS for one in shown) else ""
     more = f"<p>… and{some} {len(every) - len(ledgers):,} more ledgers.</p>" if len(every) > len(ledgers) else ""
     plot = grid(names, [_day(one.run) for one in shown], cells, "Worst finding by ledger and run")
-    colours = legend([("ok", "nothing found"), *((style, f"{letter} {words}") for style, letter, words in _SEVERITIES.values())])
-    words = f"<p>The {len(ledgers)} ledgers with the most urgent findings in {_runs(shown)}; all {run.summary.ledgers:,} were audited.</p>"
+    colours = legend(
+        [("ok", "nothing found, or repaired"), *((style, f"{letter} {words}") for style, letter, words in _SEVERITIES.values())]
+    )
+    earlier = "" if len(shown) == 1 else f", those of this run first, then those of {_runs(shown)}"
+    words = f"<p>The {len(ledgers)} ledgers with the most urgent findings{earlier}; all {run.summary.ledgers:,} were audited.</p>"
     return section("Health by ledger", words + filtered + colours + plot + more)
 
 
-def _ledger_order(ledger: int, now: Mapping[int, Severity]) -> tuple[int, int]:
-    return (_URGENCY.index(now[ledger]) if ledger in now else len(_URGENCY), ledger)
+def _ledger_order(ledger: int, now: Mapping[int, Severity], shown: Sequence[PastRun]) -> tuple[int, int, int]:
+    ever = min(_URGENCY.index(one.worst[ledger]) for one in shown if ledger in one.worst)
+    return (_URGENCY.index(now[ledger]) if ledger in now else len(_URGENCY), ever, ledger)
 
 
-def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell | None:
+def _ledger_cell(ledger: int, one: PastRun) -> Cell | None:
+    severity, run = one.worst.get(ledger), one.run
     if severity is None and run.summary.ledger_filter:
         return None
+    if severity is None and len(one.worst) >= MOST_LEDGERS:
+        return Cell("unknown", f"not among the {MOST_LEDGERS:,} worst ledgers of this run", "?")
     if severity is None and run.summary.copies_unknown:
         return Cell("unknown", f"no finding, but {run.summary.copies_unknown:,} copies of this run could not be read", "?")
     if severity is None:
-        return Cell("ok", f"nothing found ({run.summary.depth.value})")
+        return Cell("ok", f"nothing found, or repaired ({run.summary.depth.value})")
     style, letter, words = _SEVERITIES[severity]
     return Cell(style, words, letter)
 
