@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pyarrow as pa
 import pytest
-from played_bookie import PlayedBookie, ledger, nowhere, packed, served
+from played_bookie import CRC32C, PlayedBookie, ledger, nowhere, packed, served
 from structlog.testing import capture_logs
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry, EntryDigest
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
@@ -23,8 +25,11 @@ from herdkeeper_jobs.audit.placement import RackMap, findings_of_names, findings
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.copies import check
 from herdkeeper_jobs.copies.check import check_copies
-from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask
+from herdkeeper_jobs.copies.holding import CopyState
+from herdkeeper_jobs.copies.inspection import Inspected, Numbers, inspect
+from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask, holding_checks
 
 NAMES = ("b0", "b1", "b2")
 Read = VersionedMetadata | UndecodableMetadata
@@ -328,6 +333,28 @@ def test_a_bookie_that_does_not_know_a_ledger_is_asked_a_few_times_and_not_for_e
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 499, NAMES))), request=AuditRequest(depth=depth))
     assert [short(finding) for finding in result.findings] == [(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, 0, 499, "b1")]
     assert len(bookies[1].requests) <= 20
+
+
+def test_large_entries_of_a_striped_ledger_are_read_some_megabytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first entry is asked for alone. The sizes are known after 16 more."""
+    large, last = 512 * 1024, 59
+    entries = (Entry(1, number, number - 1, (number + 1) * large, bytes(large)) for number in range(last + 1))
+    bookie = PlayedBookie({(1, entry.entry_id): CRC32C.pack(entry) for entry in entries})
+    held: list[tuple[int, int]] = []
+
+    def inspected(digest: EntryDigest, ledger_id: int, ids: Numbers, entries: Sequence[bytes]) -> Inspected:
+        held.append((len(bookie.requests), sum(map(len, entries))))
+        return inspect(digest, ledger_id, ids, entries)
+
+    monkeypatch.setattr(check, "inspect", inspected)
+    with served(bookie) as addresses:
+        (own,) = (each for each in holding_checks(AuditedLedger(ledger(1, last, NAMES, (2, 2)), 0, last)) if each.bookie_id == "b0")
+        (holding,) = check_copies(AuditTask("b0", addresses["b0"], (own,), float("inf"), BUDGET.timeout_seconds))
+    assert (holding.state, holding.copies, len(bookie.requests)) == (CopyState.VERIFIED, 40, 41)
+    asked = sorted({requests for requests, _ in held})
+    assert asked[0] == 1 + 16
+    assert max(after - before for before, after in itertools.pairwise(asked)) <= 2 * 7
+    assert max(size for _, size in held) < 4 * 1024**2 + 2 * large
 
 
 def test_only_a_deep_audit_sees_a_missing_entry_outside_of_the_sample() -> None:

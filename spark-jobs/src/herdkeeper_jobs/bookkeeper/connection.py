@@ -41,10 +41,16 @@ from herdkeeper.tls.identity import own_identity
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.start_tls import encrypted
 
-_READS_IN_FLIGHT = 256
+READS_AT_ONCE, BYTES_AT_ONCE, FIRST_READS = 256, 4 * 1024 * 1024, 16
+"""Single reads in flight, their approximate total bytes, and how many if their sizes are unknown."""
 _BATCH_ENTRIES = 10_000
 _BATCH_BYTES = 2 * 1024 * 1024
 _BUSY_PAUSES_SECONDS = (0.05, 0.2, 0.8, 2.0)
+
+
+def reads_at_once(mean_bytes: int) -> int:
+    """How many entries of this size are requested at once, one by one."""
+    return max(1, min(READS_AT_ONCE, BYTES_AT_ONCE // max(1, mean_bytes)))
 
 
 class BookieUnreachableError(RuntimeError):
@@ -180,11 +186,13 @@ class BookieConnection:
             return self._batches
         return self._batches and self._send_batch(ledger_id, first, last)
 
-    def read_entries(self, ledger_id: int, entry_ids: Iterable[int]) -> Iterator[EntryAnswer]:
-        """Yields the answers for these entries, in the given order, by pipelined READs."""
-        ids = iter(entry_ids)
-        while window := list(itertools.islice(ids, _READS_IN_FLIGHT)):
+    def read_entries(self, ledger_id: int, entry_ids: Iterable[int], first: int = FIRST_READS) -> Iterator[EntryAnswer]:
+        """Yields the answers for these entries, in the given order, by pipelined READs. So many are requested at `first`, then as many as
+        have some megabytes if they are like those before."""
+        ids, size = iter(entry_ids), first
+        while window := list(itertools.islice(ids, size)):
             answers = self._read_window(ledger_id, window)
+            size = reads_at_once(sum(len(answer.data) for answer in answers.values()) // len(answers))
             yield from (answers[entry_id] for entry_id in window)
 
     def recovery_add(self, entry: tuple[int, int], master_key: bytes, data: bytes) -> ReadCode:
@@ -212,7 +220,7 @@ class BookieConnection:
             if found:
                 return
             next_id = window.stop
-            size = min(size * 4, _READS_IN_FLIGHT)
+            size = min(size * 4, READS_AT_ONCE)
 
     def _read_window(self, ledger_id: int, window: list[int]) -> dict[int, EntryAnswer]:
         """Reads a window of entries. A busy bookie gets the requests again, after growing pauses."""

@@ -23,14 +23,20 @@ from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, Entry
 from herdkeeper.codecs.bookkeeper.metadata import NO_ENTRY, DigestType, LedgerMetadata
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
+from herdkeeper_jobs.bookkeeper.connection import (
+    FIRST_READS,
+    READS_AT_ONCE,
+    BookieConnection,
+    BookieUnreachableError,
+    EntryAnswer,
+    EntryRun,
+    reads_at_once,
+)
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread
 
 _ENTRY_OVERHEAD = 64
 """Bytes added to an entry's payload when work is divided: header, digest, and the work per entry."""
-_WINDOW, _WINDOW_BYTES, _FIRST_WINDOW = 256, 4 * 1024 * 1024, 16
-"""Single reads in flight, their approximate total bytes, and the first window if sizes are unknown."""
 _MISSES_BEFORE_MOVING = 3
 """After so many missing entries of a bookie, others are asked first."""
 
@@ -343,7 +349,7 @@ def _run(ledger_id: int, first: int, last: int, connection: BookieConnection) ->
         single = isinstance(part, EntryAnswer) and part.code is ReadCode.OK
         if isinstance(part, EntryAnswer) and single:
             held.append(part)
-        if held and (not single or len(held) >= _WINDOW):
+        if held and (not single or len(held) >= READS_AT_ONCE):
             yield _as_run(held)
             held = []
         if not single:
@@ -359,7 +365,7 @@ def _as_run(held: list[EntryAnswer]) -> EntryRun:
 def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:
     """Reads windows of entries; requests those of the same bookies together."""
     piece = holders.piece
-    start, size = piece.entries.first, _FIRST_WINDOW if piece.mean_payload is None else _entries_at_once(piece.mean_payload)
+    start, size = piece.entries.first, FIRST_READS if piece.mean_payload is None else reads_at_once(piece.mean_payload)
     while start <= piece.entries.last:
         window = range(start, min(start + size, piece.entries.last + 1))
         entries: dict[int, tuple[Entry, str]] = {}
@@ -372,11 +378,7 @@ def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:
             if entry_id not in entries:
                 raise EntryUnreadableError(piece.ledger_id, entry_id, tuple(reasons[entry_id].values()))
             yield entries[entry_id]
-        start, size = window.stop, _entries_at_once(sum(len(entry.payload) for entry, _ in entries.values()) // len(window))
-
-
-def _entries_at_once(mean_payload: int) -> int:
-    return max(1, min(_WINDOW, _WINDOW_BYTES // max(1, mean_payload)))
+        start, size = window.stop, reads_at_once(sum(len(entry.payload) for entry, _ in entries.values()) // len(window))
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +416,7 @@ def _read_from_any(holders: _Holders, entry_ids: list[int], tried: Mapping[str, 
 
 def _entries(ledger_id: int, entry_ids: list[int], connection: BookieConnection) -> Iterator[list[EntryAnswer]]:
     """Yields all answers as one part."""
-    yield list(connection.read_entries(ledger_id, entry_ids))
+    yield list(connection.read_entries(ledger_id, entry_ids, len(entry_ids)))
 
 
 def _verified_or_elsewhere(holders: _Holders, bookie_id: str, answer: EntryAnswer) -> tuple[Entry, str]:

@@ -12,14 +12,19 @@ import numpy as np
 from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
+from herdkeeper_jobs.bookkeeper.connection import (
+    BYTES_AT_ONCE,
+    READS_AT_ONCE,
+    BookieConnection,
+    BookieUnreachableError,
+    EntryAnswer,
+    EntryRun,
+)
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.copies.holding import CopyState, Holding
 from herdkeeper_jobs.copies.inspection import Flags, Inspected, Numbers, inspect, lac_is_possible, sums_of_content
 from herdkeeper_jobs.copies.plan import AuditTask, HoldingCheck, Reading, restricted
 
-_GIVEN_TOGETHER = 256
-"""Single-read entries that are inspected together."""
 _MOST_CONTRADICTIONS = 1_000
 """Contradictions between neighbours of one share that are reported one by one."""
 
@@ -100,14 +105,16 @@ def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[_Rea
 def _together(answers: Iterator[EntryRun | EntryAnswer] | Iterator[EntryAnswer]) -> Iterator[_Read | EntryAnswer]:
     """Groups single entries: inspecting each alone would cost ten times as much."""
     given: list[EntryAnswer] = []
+    size = 0
     try:
         for answer in answers:
             single = isinstance(answer, EntryAnswer) and answer.code is ReadCode.OK
             if isinstance(answer, EntryAnswer) and single:
                 given.append(answer)
-            if given and (not single or len(given) >= _GIVEN_TOGETHER):
+                size += len(answer.data)
+            if given and (not single or len(given) >= READS_AT_ONCE or size >= BYTES_AT_ONCE):
                 yield _as_read(given)
-                given = []
+                given, size = [], 0
             if isinstance(answer, EntryRun):
                 yield _Read(np.arange(answer.first, answer.first + len(answer.entries)), answer.entries)
             elif not single:
