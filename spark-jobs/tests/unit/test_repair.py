@@ -177,6 +177,17 @@ def test_a_copy_that_its_bookie_can_t_read_now_is_not_written_over_by_one_below_
     assert "fewer than the ack quorum" in result.findings[0].repair_detail
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_entry_that_was_missing_and_is_damaged_by_now_is_not_written_in_its_place(dry_run: bool) -> None:
+    bookies = bookies_with(10)
+    bookies[1].entries[1, 5] = bookies[1].entries[1, 5][:-1] + b"?"
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)], replace(SETTINGS, dry_run=dry_run))
+    assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REFUSED, [])
+    assert "entry 5 was missing, and now bookie b1 has it damaged" in result.findings[0].repair_detail
+    assert "audit again" in result.findings[0].repair_detail
+
+
 def test_a_bookie_that_does_not_answer_is_not_waited_for_at_each_entry_while_the_ledger_is_locked() -> None:
     bookies = bookies_with(19)
     bookies[1].entries.clear()

@@ -70,6 +70,8 @@ class NoCopy:
     reason: str
     may_exist: bool
     """Whether the bookie may have one all the same: it did not answer, or answered with an error."""
+    damaged: bool = False
+    """Whether it has a record that is not the entry."""
 
 
 class NoGoodReplicaError(RuntimeError):
@@ -107,7 +109,7 @@ class Bookies:
             self.drop(error)
             return NoCopy(str(error), may_exist=True)
         except DigestMismatchError as error:
-            return NoCopy(f"bookie {bookie_id} has it damaged: {error}", may_exist=False)
+            return NoCopy(f"bookie {bookie_id} has it damaged: {error}", may_exist=False, damaged=True)
 
     def connection(self, bookie_id: str) -> BookieConnection:
         """Raises BookieUnreachableError, also for a while after one: to wait at each entry would keep the ledger locked for hours."""
@@ -151,9 +153,21 @@ def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: 
     return good[0]
 
 
+def lacks(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> bool:
+    """Whether the source is to be written there. Raises NoGoodReplicaError if the bookie has another record: one may have come since the
+    audit, and none is replaced in its place (relocation.py)."""
+    own = bookies.read(replicas, bookie_id, source.entry.entry_id)
+    if isinstance(own, NoCopy) and own.damaged:
+        raise NoGoodReplicaError(f"entry {source.entry.entry_id} was missing, and now {own.reason}: audit again")
+    return not _is_the_same(own, bookie_id, source)
+
+
 def is_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> bool:
     """Whether the bookie returns the source's entry. Raises NoGoodReplicaError if it returns another one with a right digest."""
-    own = bookies.read(replicas, bookie_id, source.entry.entry_id)
+    return _is_the_same(bookies.read(replicas, bookie_id, source.entry.entry_id), bookie_id, source)
+
+
+def _is_the_same(own: Copy | NoCopy, bookie_id: str, source: Copy) -> bool:
     if isinstance(own, NoCopy):
         return False
     if not own.says_the_same(source):

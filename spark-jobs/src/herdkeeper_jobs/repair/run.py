@@ -26,7 +26,7 @@ from herdkeeper_jobs.repair.rewrite import (
     RepairSettings,
     Replicas,
     good_source,
-    is_whole,
+    lacks,
     wait_until_whole,
     write,
 )
@@ -152,11 +152,11 @@ def _repair_batch(attempt: Attempt, replicas: Replicas, what: tuple[str, tuple[i
     for entry_id in entry_ids:
         try:
             source = good_source(attempt.bookies, replicas, bookie_id, entry_id)
-            whole = is_whole(attempt.bookies, replicas, bookie_id, source)
+            lacking = lacks(attempt.bookies, replicas, bookie_id, source)
         except NoGoodReplicaError as error:
             refused.append(str(error))
             continue
-        if whole:
+        if not lacking:
             progress.whole += 1
         elif attempt.lock is None:
             progress.copies += 1
