@@ -6,6 +6,7 @@ place. Each copy counts once, whichever pass read it. Good copies that disagree 
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -139,13 +140,10 @@ def _newest(ledger: AuditedLedger, again: Sequence[Holding], newest: Sequence[Ho
 
 def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:
     """Drops copies that the second pass already found bad, so that each counts once."""
-    bad = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
-    places = (bad.get((each.segment, each.position, each.bookie_id), ()) for each in untrusted)
-    return [
-        each
-        for each, own in zip(untrusted, places, strict=True)
-        if not any(other.first <= each.last and each.first <= other.last for other in own)
-    ]
+    places = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
+    bad = {place: _union(_range(each) for each in own) for place, own in places.items()}
+    found = ((each, bad.get((each.segment, each.position, each.bookie_id), ())) for each in untrusted)
+    return [each for each, taken in found if list(_without(_range(each), taken)) == [_range(each)]]
 
 
 def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
@@ -206,12 +204,14 @@ def _range(holding: Holding) -> EntryRange:
     return EntryRange(holding.first, holding.last)
 
 
-def _without(entries: EntryRange, taken: Iterable[EntryRange]) -> Iterator[EntryRange]:
-    """Yields what is left of a range without disjoint, ascending ranges."""
+def _without(entries: EntryRange, taken: Sequence[EntryRange]) -> Iterator[EntryRange]:
+    """Yields what is left of a range without disjoint, ascending ranges. Looks at no other range: there may be one for each entry."""
     first = entries.first
-    for each in taken:
-        if first < each.first and first <= entries.last:
-            yield EntryRange(first, min(each.first - 1, entries.last))
+    begin = bisect.bisect_left(taken, first, key=lambda each: each.last)
+    for index in range(begin, bisect.bisect_right(taken, entries.last, key=lambda each: each.first)):
+        each = taken[index]
+        if first < each.first:
+            yield EntryRange(first, each.first - 1)
         first = max(first, each.last + 1)
     if first <= entries.last:
         yield EntryRange(first, entries.last)
