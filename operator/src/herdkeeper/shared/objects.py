@@ -281,7 +281,7 @@ def pod_trouble(pod: Json | None) -> str:
         return "stopping"
     status = pod.get("status", {})
     if status.get("phase") == "Failed" and status.get("reason"):
-        return _shortened(f"{status['reason']}: {status.get('message', '')}".rstrip(": "))
+        return shortened(f"{status['reason']}: {status.get('message', '')}".rstrip(": "))
     failed = not_ready_container(pod)
     ended = _last_failure(failed, pod)
     waiting = failed.get("state", {}).get("waiting") or {}
