@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 from situations import live, objects
 
-from herdkeeper.planning.intent import difference, settle, unsettled
+from herdkeeper.planning.intent import difference, needed_applies, needed_apply
 from herdkeeper.shared.reason import Reason
 
 MANIFEST = {
@@ -33,7 +33,7 @@ def stored():
 
 
 def test_defaults_status_and_another_way_to_write_a_quantity_are_no_difference():
-    assert unsettled(MANIFEST, objects({KEY: stored()})) is None
+    assert needed_apply(MANIFEST, objects({KEY: stored()})) is None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_another_quantity_in_a_unit_of_the_api_servers_is_a_difference(intended,
 
 
 def test_an_object_that_is_not_there_is_new():
-    apply = unsettled(MANIFEST, objects())
+    apply = needed_apply(MANIFEST, objects())
     assert apply is not None
     assert (apply.new, apply.reason) == (True, Reason.CREATING)
 
@@ -66,7 +66,7 @@ def test_another_intent_is_applied_even_where_the_live_object_happens_to_have_it
     changed = {**MANIFEST, "spec": {**MANIFEST["spec"], "replicas": 2}}
     accidental = stored()
     accidental["spec"]["replicas"] = 2
-    assert [apply.new for apply in settle([changed], objects({KEY: accidental}))] == [False]
+    assert [apply.new for apply in needed_applies([changed], objects({KEY: accidental}))] == [False]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_somebody_changed_is_found_and_put_back(what, change):
     item = stored()
     change(item)
     assert difference(MANIFEST, item) == what
-    assert unsettled(MANIFEST, objects({KEY: item})) is not None
+    assert needed_apply(MANIFEST, objects({KEY: item})) is not None
 
 
 def test_an_empty_intent_is_met_by_an_absent_field():

@@ -15,7 +15,7 @@ from kubernetes.client import ApiException
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
-from herdkeeper.planning.intent import unsettled
+from herdkeeper.planning.intent import needed_apply
 from herdkeeper.process import main
 from herdkeeper.settings import Settings
 from herdkeeper.shared.objects import Objects
@@ -123,7 +123,7 @@ def test_a_platform_that_assigns_ids_changes_the_template_of_running_servers() -
         build_zookeeper(Ensemble(KubernetesReader(LiveSource(None), assigned_ids=ids).model(ZooKeeperCluster, document), Objects({})))[-1]
         for ids in (False, True)
     )
-    change = unsettled(assigned, Objects({("StatefulSet", own["metadata"]["name"]): own}))
+    change = needed_apply(assigned, Objects({("StatefulSet", own["metadata"]["name"]): own}))
     assert change is not None
     assert not change.new
 

@@ -17,7 +17,7 @@ from herdkeeper.jobs.audit.state import AuditRun, described, window_of
 from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 from herdkeeper.protocol.verification import REREAD, alone
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
@@ -73,7 +73,7 @@ def plan_checkpoint(seen: CheckpointRun, spark_image: str, driver_role: str = na
         with_tls=frozenset(secrets),
         authorities=next(iter(secrets.values()), None),
     )
-    return Plan(settle(build_checkpoint(checkpoint, source, spark_image, driver_role), seen.objects))
+    return Plan(needed_applies(build_checkpoint(checkpoint, source, spark_image, driver_role), seen.objects))
 
 
 def _waiting_for_nodes(checkpoint: Checkpoint, tablespace: Tablespace, follower: str | None, secrets: Mapping[str, str]) -> Plan | None:
@@ -132,12 +132,12 @@ def plan_audit(seen: AuditRun, spark_image: str, driver_role: str = names.DRIVER
     identity = log.bookies_secret if audit.spec.repair == "Repair" else log.readers_secret
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks, identity)
     if audit.spec.window is None:
-        return Plan(settle(build_audit(audit, source, spark_image, driver_role=driver_role), seen.objects))
+        return Plan(needed_applies(build_audit(audit, source, spark_image, driver_role=driver_role), seen.objects))
     window = window_of(audit.spec.window)
     closes = window.closing(now)
     if closes is None:
         return _until(window.opening_after(now), audit.spec.window, now)
-    return Plan(settle(build_audit(audit, source, spark_image, OpenWindow(now, closes), driver_role), seen.objects))
+    return Plan(needed_applies(build_audit(audit, source, spark_image, OpenWindow(now, closes), driver_role), seen.objects))
 
 
 def _resume(seen: AuditRun) -> Plan:

@@ -60,7 +60,7 @@ def adopted(manifest: Json, claim: Claim) -> Apply:
     return Apply({**bare, "metadata": {**manifest["metadata"], "uid": claim.uid}}, new=False, reason=Reason.UPDATING)
 
 
-def unsettled(manifest: Json, objects: Objects) -> Apply | None:
+def needed_apply(manifest: Json, objects: Objects) -> Apply | None:
     """Returns the apply that an object needs to match its intent, or None."""
     marked = with_intent(manifest)
     live = objects.get(manifest["kind"], manifest["metadata"]["name"])
@@ -71,6 +71,6 @@ def unsettled(manifest: Json, objects: Objects) -> Apply | None:
     return Apply(marked, new=False, reason=Reason.UPDATING)
 
 
-def settle(manifests: Iterable[Json], objects: Objects) -> tuple[Apply, ...]:
+def needed_applies(manifests: Iterable[Json], objects: Objects) -> tuple[Apply, ...]:
     """Returns the applies that the objects need to match their intents, in order."""
-    return tuple(apply for manifest in manifests if (apply := unsettled(manifest, objects)) is not None)
+    return tuple(apply for manifest in manifests if (apply := needed_apply(manifest, objects)) is not None)

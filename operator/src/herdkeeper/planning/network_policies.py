@@ -11,7 +11,7 @@ from herdkeeper.api.network import NetworkPeer
 from herdkeeper.api.resource import Resource
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning.actions import Action, Apply, Plan, deletions
-from herdkeeper.planning.intent import difference, unsettled, with_intent
+from herdkeeper.planning.intent import difference, needed_apply, with_intent
 from herdkeeper.planning.network_access import Declared, Entrance, Operator, Ours, Reach, entrances_of
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ZooKeeperNames
@@ -49,7 +49,7 @@ def plan_network_policies(cluster: Servers, objects: Objects, operator_namespace
     wanted = build_server_policies(cluster, operator_namespace)
     kept = {manifest["metadata"]["name"] for manifest in wanted}
     surplus = (item for item in objects.of_kind(KIND) if item["metadata"]["name"] not in kept)
-    changes = (unsettled(manifest, objects) or _added_to(manifest, objects) for manifest in wanted)
+    changes = (needed_apply(manifest, objects) or _added_to(manifest, objects) for manifest in wanted)
     return (*(change for change in changes if change is not None), *deletions(surplus, Reason.REMOVED))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.planning.actions import Apply, Delete, Wait, deletions
-from herdkeeper.planning.intent import unsettled
+from herdkeeper.planning.intent import needed_apply
 from herdkeeper.shared.objects import STARTING, Json, Objects, pod_trouble, why_stopping
 from herdkeeper.shared.reason import Reason
 
@@ -38,7 +38,7 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
     """
     if (wait := wait_for_deleted_claim(manifest, objects, pods)) is not None:
         return wait
-    apply = unsettled(manifest, objects)
+    apply = needed_apply(manifest, objects)
     if apply is None or apply.new:
         return apply
     name = manifest["metadata"]["name"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, ChangeMembership, Create, Delete, Plan, Wait, deletions, soonest
-from herdkeeper.planning.intent import adopted, settle, unsettled
+from herdkeeper.planning.intent import adopted, needed_applies, needed_apply
 from herdkeeper.planning.rolling import Gate, being_recreated, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
@@ -40,14 +40,14 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
         return unsecured
     objects = ensemble.objects
     *others, stateful_set = build_zookeeper(ensemble)
-    actions: list[Action] = list(settle((build_zookeeper_secret(ensemble),), objects))
+    actions: list[Action] = list(needed_applies((build_zookeeper_secret(ensemble),), objects))
     # a quota may refuse the claim of a member that joins, for ever: then it can still leave
     wanted = ensemble.pods if ensemble.founding else [number for number in ensemble.pods if number in ensemble.declared]
     actions += [Create(build_zookeeper_claim(ensemble, number)) for number in wanted if number not in ensemble.claims]
     foreign = [number for number, claim in ensemble.claims.items() if ensemble.is_foreign(claim)]
     actions += [_adopt(ensemble, number) for number in foreign if number in ensemble.pods]
-    actions += settle(others, objects)
-    if (apply := unsettled(stateful_set, objects)) is not None:
+    actions += needed_applies(others, objects)
+    if (apply := needed_apply(stateful_set, objects)) is not None:
         actions.append(apply)  # OnDelete: it touches no existing pod
     step: tuple[Action, ...] | Wait = _restarts(ensemble, stateful_set) if apply is None else ()
     if not actions and step == ():

@@ -29,7 +29,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, Plan, Resize, SetRecoveryDelay, Wait, deletions
-from herdkeeper.planning.intent import adopted, settle, unsettled
+from herdkeeper.planning.intent import adopted, needed_applies, needed_apply
 from herdkeeper.planning.rolling import Gate, being_recreated, outdated_pods, restart, wait_for_deleted_claim
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
@@ -82,7 +82,7 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     founded = Founded(metadata.instance_id, metadata.cookies, fleet.served_ids)
     shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext)
     token = build_bookie_token(fleet.cluster, fleet.token)
-    steps += settle((token, *shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
+    steps += needed_applies((token, *shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
     steps += _recovery_delay(fleet)
     kept = _still_running(fleet.drains)
     cookies = (restored_cookie(fleet, identity) for identity in (*identities, *kept))
@@ -168,7 +168,7 @@ def _stateful_set_steps(fleet: BookieFleet, running: tuple[int, ...], identities
     for identity in identities:
         manifest = build_bookie(fleet.sized, identity, fleet.zookeeper_address, plaintext=fleet.plaintext)
         pod = named.pod(identity.number)
-        if (first := wait_for_deleted_claim(manifest, objects, [pod]) or unsettled(manifest, objects)) is not None:
+        if (first := wait_for_deleted_claim(manifest, objects, [pod]) or needed_apply(manifest, objects)) is not None:
             steps.append(first)
             continue
         if not outdated_pods(pods[pod], objects, [pod]):
@@ -199,8 +199,8 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
     if not fleet.known_metadata.cookies:  # an auditor that finds no bookie exits
         return ()
     *others, deployment = manifests
-    steps: tuple[Step, ...] = settle(others, objects)
-    change = unsettled(deployment, objects)
+    steps: tuple[Step, ...] = needed_applies(others, objects)
+    change = needed_apply(deployment, objects)
     if change is None:
         return steps
     live = objects.get("Deployment", named.autorecovery) or {}

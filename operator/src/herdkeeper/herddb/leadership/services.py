@@ -11,7 +11,7 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.planning.actions import Apply
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 
 
 def leader_services(fleet: SqlFleet, records: Iterable[TablespaceRecord]) -> tuple[Apply, ...]:
@@ -19,8 +19,8 @@ def leader_services(fleet: SqlFleet, records: Iterable[TablespaceRecord]) -> tup
 
     None for a name that another owner's Service has; the Tablespace reports that.
     """
-    manifests = [build_leader_service(tablespace, record.leader) for record in records if (tablespace := _followed(fleet, record))]
-    return tuple(apply for apply in settle(manifests, fleet.objects) if apply.manifest["metadata"]["name"] not in fleet.taken_services)
+    built = (build_leader_service(tablespace, record.leader) for record in records if (tablespace := _followed(fleet, record)))
+    return needed_applies((service for service in built if service["metadata"]["name"] not in fleet.taken_services), fleet.objects)
 
 
 def declaring(fleet: SqlFleet, name: str) -> Tablespace | None:

@@ -7,7 +7,7 @@ from herdkeeper.api.job import Destination
 from herdkeeper.herddb.log.build_archive import build_archiver
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import Delete, Plan, deletions
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
@@ -40,7 +40,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
         return Plan(_not_encrypting(archive.destination, live), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
     archiver = build_archiver(tablespace, seen.log, root, spark_image, seen.archive.store)
-    return Plan(settle((archiver,), seen.objects), requeue_after_seconds=look)
+    return Plan(needed_applies((archiver,), seen.objects), requeue_after_seconds=look)
 
 
 def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete, ...]:

@@ -22,7 +22,7 @@ from herdkeeper.herddb.state.tls import TlsUnusable, tls_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdRoot, EnsureZnode, Plan, SetLogPin, Wait
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 from herdkeeper.planning.rolling import Gate, being_recreated, roll
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, serves_as_made
@@ -88,7 +88,7 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     actions += secret_steps
     *others, stateful_set = build_herddb(fleet.cluster, log, fleet.secret, shrink.nodes)
-    actions += settle(others, fleet.objects)
+    actions += needed_applies(others, fleet.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
     step = roll(stateful_set, fleet.objects, pods, Gate(_why_not_disrupt(fleet)))
     if isinstance(step, Wait):
@@ -185,7 +185,7 @@ def _secret_steps(fleet: SqlFleet, users: Sequence[SqlUser]) -> tuple[Action, ..
     name, token = fleet.secret, fleet.token or fleet.fresh_token
     intended = build_herddb_secret(fleet.cluster, name, users, token)
     if fleet.cluster.spec.credentials_secret_ref is not None:
-        return settle((intended,), fleet.objects)
+        return needed_applies((intended,), fleet.objects)
     if fleet.credentials is None:
         return (Create(intended),)
     live, data = fleet.objects.get("Secret", name), fleet.objects.data("Secret", name)

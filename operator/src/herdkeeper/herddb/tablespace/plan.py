@@ -32,7 +32,7 @@ from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, judged, rebu
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait, soonest
 from herdkeeper.planning.due import requeue_after_seconds, seconds_to_next
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
 from herdkeeper.shared.reason import Reason
@@ -292,7 +292,7 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     # the leader's URL shows how to connect to every node: it changes only after all have restarted
     address = seen.log.applications_address
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
-    secret = settle((build_connection_secret(tablespace, address, seen.credentials, authorities),), seen.objects)
+    secret = needed_applies((build_connection_secret(tablespace, address, seen.credentials, authorities),), seen.objects)
     service = tablespace.names.leader_service
     unmade = None if seen.objects.get("Service", service) is not None else requeue.PENDING
     return replace(plan, actions=(*plan.actions, *secret), requeue_after_seconds=plan.requeue_after_seconds or unmade)

@@ -19,7 +19,7 @@ from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, Wait
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.reason import Reason
@@ -181,7 +181,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         seen.log.readers_secret,
     )
     made = build_restore(tablespace, source, spark_image, driver_role)
-    return Plan(settle(made, seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
+    return Plan(needed_applies(made, seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
 
 
 def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:

@@ -19,7 +19,7 @@ from herdkeeper.jobs.state import CheckpointRun, RemovalObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, SetFinalizer, deletions
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
-from herdkeeper.planning.intent import settle
+from herdkeeper.planning.intent import needed_applies
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import JobEnd, Json, is_owned_by, job_ended, termination_message_of
 from herdkeeper.shared.reason import Reason
@@ -63,7 +63,7 @@ def _begin(seen: CheckpointRun, spark_image: str, waited: float) -> Plan:
         return Plan.waiting(unusable.reason, f"its files are not removed: {why}")
     reused = checkpoint.status is not None and checkpoint.status.reused
     only_own = is_made_for_a_drill(checkpoint) or not reused
-    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image, only_own=only_own),), seen.objects)
+    made = needed_applies((build_removal(checkpoint, checkpoint.manifest, spark_image, only_own=only_own),), seen.objects)
     return Plan(made, Plan.waiting(Reason.DELETING, "a Job removes its files").wait)
 
 
