@@ -36,7 +36,7 @@ from test_plan_zookeeper import settled as ensemble_settled
 from herdkeeper.api.resource import API_VERSION, NO_STATUS, Resource
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
-from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import MetadataAbsent
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.herddb.plan.cluster import plan_herddb
@@ -54,6 +54,7 @@ from herdkeeper.planning.actions import Plan, Wait
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.status import Failed, refused_status, status_document
 from herdkeeper.planning.summary import Summary
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.plan import plan_zookeeper
@@ -191,7 +192,7 @@ def _of_bookies() -> Iterator[State]:
     parts = (settled(), *claims(0, 1, 2, 3), pods(BOOKIE_PODS), recovery)
     seen = BookieFleet(BOOKIES, objects(*parts), STORE, HEALTHY, TOKENS)
     known = with_status(BOOKIES, instance_id="an-instance", next_bookie=4)
-    missing = replace(seen, objects=objects(), store=StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "not there"), metadata=MetadataAbsent())
+    missing = replace(seen, objects=objects(), store=Problem(Reason.WAITING_FOR_ZOOKEEPER, "not there"), metadata=MetadataAbsent())
     yield State("its ensemble is missing", reconciled(BOOKIES, missing), Verdict.IN_PROGRESS)
     new = replace(seen, objects=objects(), metadata=MetadataAbsent())
     yield State("new", reconciled(BOOKIES, new), Verdict.IN_PROGRESS)

@@ -25,7 +25,7 @@ from test_plan_tablespace import SETTLED
 
 from herdkeeper.api.resource import Condition, Resource
 from herdkeeper.bookkeeper import deletion as bookies
-from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import MetadataAbsent
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.engine import reconcile as engine
@@ -40,6 +40,7 @@ from herdkeeper.settings import Settings
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper import deletion as ensembles
@@ -244,7 +245,7 @@ def seen(world: World, at: int) -> Any:
             return Ensemble(resource(world, at), objects_of(world, at), dependents=users)
         case 1:
             metadata = SILENCE if not world.serves(ZK) else METADATA if made.znodes else MetadataAbsent()
-            store = STORE if world.made[ZK].there else StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "gone")
+            store = STORE if world.made[ZK].there else Problem(Reason.WAITING_FOR_ZOOKEEPER, "gone")
             return BookieFleet(resource(world, at), objects_of(world, at), store, metadata, (), dependents=users)
         case 2:
             root = made.znodes if world.serves(ZK) else SILENCE

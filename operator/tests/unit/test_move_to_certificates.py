@@ -14,7 +14,7 @@ from herdkeeper.api.resource import Condition
 from herdkeeper.api.zookeeper_cluster import MOST_PLAINTEXT_USERS, Security
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_bookie, build_bookies_shared
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_retirement
-from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import MetadataAbsent, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.status import summarize_bookkeeper
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
@@ -24,6 +24,7 @@ from herdkeeper.planning.network_policies import build_server_policies
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import ENCRYPTED
 from herdkeeper.shared.objects import Json, mounts
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.membership import next_change
@@ -352,7 +353,7 @@ def test_bookies_that_accept_plain_text_are_not_called_encrypted_while_their_ens
         last_transition_time="2026-01-01T00:00:00Z",
         observed_generation=1,
     )
-    missing = StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "the ZooKeeperCluster zk does not exist in the namespace demo")
+    missing = Problem(Reason.WAITING_FOR_ZOOKEEPER, "the ZooKeeperCluster zk does not exist in the namespace demo")
     assert ENCRYPTED not in summarize_bookkeeper(replace(fleet, store=missing)).conditions
     told = replace(fleet, cluster=with_status(fleet.cluster, conditions=(known,)))
     assert summarize_bookkeeper(replace(told, store=missing)).conditions[ENCRYPTED] == before

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from herdkeeper.herddb.observe.tls import judged
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 
 CERTIFICATES = Path(__file__).parents[3] / "images/herddb/src/test/resources/tls"
@@ -46,7 +47,7 @@ def test_a_certificate_that_clients_trust_by_itself_can_be_served() -> None:
 def test_a_key_that_the_secret_lacks_is_named_and_waited_for(key: str) -> None:
     for lacking in ({**secret(), key: ""}, {name: value for name, value in secret().items() if name != key}):
         found = judged("mine", lacking, HOSTS)
-        assert isinstance(found, TlsUnusable)
+        assert isinstance(found, Problem)
         assert found.reason is Reason.WAITING_FOR_SECRET
         assert found.why.startswith(f"the Secret mine lacks {key}: add it")
 
@@ -81,7 +82,7 @@ def test_what_no_client_could_verify_is_refused_with_the_key_of_the_secret_and_t
     values: dict[str, str], hosts: list[str], told: str
 ) -> None:
     found = judged("mine", values, hosts)
-    assert isinstance(found, TlsUnusable)
+    assert isinstance(found, Problem)
     assert found.reason is Reason.INVALID_SECRET
     assert told in found.why
     assert "PRIVATE" not in found.why

@@ -29,10 +29,11 @@ from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, deco
 from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import build_checkpoint
-from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, store_secrets
+from herdkeeper.spark.object_store import StoreSecrets, store_secrets
 from herdkeeper.spark.sources import ArchiveSource, CheckpointSource
 
 PATH = f"/demo/db/herd/logPins/{UUID}/archive"
@@ -267,7 +268,7 @@ IN_STORE = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"d
 THERE = replace(PROGRESS, destination=PLACE)
 
 
-def opened(secrets: dict[str, dict[str, str] | None]) -> StoreSecrets | StoreUnusable:
+def opened(secrets: dict[str, dict[str, str] | None]) -> StoreSecrets | Problem:
     return store_secrets(IN_STORE.spec.log.archive.destination.object_store, secrets, UIDS, FIELD)
 
 

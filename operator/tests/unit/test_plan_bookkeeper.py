@@ -21,21 +21,14 @@ from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.plan.gate import restart_order
-from herdkeeper.bookkeeper.state.bookies import (
-    LedgerScan,
-    LedgersMetadata,
-    MetadataAbsent,
-    MetadataStore,
-    Naming,
-    RecoveryDelay,
-    StoreMissing,
-)
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataAbsent, MetadataStore, Naming, RecoveryDelay
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.codecs.bookkeeper.share import Place, Share
 from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay, Wait
 from herdkeeper.shared import names
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -88,7 +81,7 @@ def names_of(plan, kind, action=Apply):
 
 
 def test_without_an_ensemble_or_an_answer_of_it_nothing_is_done():
-    for made in (plan(store=StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "not there")), plan(metadata=Unknown("no answer"))):
+    for made in (plan(store=Problem(Reason.WAITING_FOR_ZOOKEEPER, "not there")), plan(metadata=Unknown("no answer"))):
         assert made.actions == ()
         assert made.wait is not None
 

@@ -23,11 +23,11 @@ from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.planning.status import status_document
 from herdkeeper.shared import names
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.build_job import build_removal
-from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
 from herdkeeper_e2e.defaulting import stored
 
@@ -224,7 +224,7 @@ def test_files_in_an_object_store_are_removed_there_once_its_secret_is_there_and
     pod = made.manifest["spec"]["template"]["spec"]
     assert pod["containers"][0]["args"][3:5] == ["--destination", "s3://backups"]
     assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
-    unusable = StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret")
+    unusable = Problem(Reason.WAITING_FOR_SECRET, "there is no such Secret")
     waiting = plan_removal(replace(seen(claim=None), store_unusable=unusable, checkpoint=IN_STORE), "spark:1")
     assert done(waiting) is Reason.WAITING_FOR_SECRET
     assert "or set spec.deletionPolicy to Retain" in waiting.wait.message
@@ -256,7 +256,7 @@ def test_patience_with_a_store_begins_when_its_secret_is_missed_however_long_the
         type="Ready", status="False", reason="WaitingForDependents", message="", last_transition_time=DELETED, observed_generation=1
     )
     waits = with_status(IN_STORE, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, conditions=(said,))
-    looked = replace(seen(claim=None), store_unusable=StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret"), checkpoint=waits)
+    looked = replace(seen(claim=None), store_unusable=Problem(Reason.WAITING_FOR_SECRET, "there is no such Secret"), checkpoint=waits)
     told = status_document(waits, summarize_checkpoint(looked), plan_removal(looked, "spark:1"), None, "2026-01-01T01:00:00Z")
     after = with_status(waits, conditions=tuple(map(Condition.model_validate, told["conditions"])))
     assert waited_seconds(after, datetime.datetime(2026, 1, 1, 1, 0, 5, tzinfo=datetime.UTC)) == 5

@@ -15,7 +15,7 @@ from test_plan_tablespace import RECORD, SETTLED
 from herdkeeper.api.resource import Condition
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
 from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
-from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataAbsent, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.build import build_herddb
@@ -30,6 +30,7 @@ from herdkeeper.planning.deletion import PATIENCE_SECONDS, plan_unreadable_delet
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.zookeeper.build import build_zookeeper
@@ -190,7 +191,7 @@ def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_tha
 
 
 def test_metadata_whose_ensemble_is_gone_is_waited_for():
-    seen = BookieFleet(BOOKKEEPER, objects(), StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "gone"), METADATA, ())
+    seen = BookieFleet(BOOKKEEPER, objects(), Problem(Reason.WAITING_FOR_ZOOKEEPER, "gone"), METADATA, ())
     assert plan_bookkeeper_deletion(seen, 1.0).actions == ()
 
 

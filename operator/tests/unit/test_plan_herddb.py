@@ -17,14 +17,15 @@ from herdkeeper.certificates.access import herd_access
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret
 from herdkeeper.herddb.plan.cluster import plan_herddb
-from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
+from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, Create, CreateHerdRoot, EnsureZnode, SetLogPin
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ZOOKEEPER_SECURE_PORT, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -136,14 +137,14 @@ def test_the_token_beside_a_named_secret_stays_when_the_secret_is_looked_at_agai
 
 def test_a_named_secret_that_is_missing_is_waited_for():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
-    plan = plan_herddb(replace(SEEN, credentials=CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no Secret mine"), cluster=own))
+    plan = plan_herddb(replace(SEEN, credentials=Problem(Reason.WAITING_FOR_SECRET, "there is no Secret mine"), cluster=own))
     assert plan.actions == ()
 
 
 def test_nothing_is_touched_while_the_certificate_cannot_be_served():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
     plan = plan_herddb(
-        replace(SETTLED, tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate"), cluster=encrypted)
+        replace(SETTLED, tls=Problem(Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate"), cluster=encrypted)
     )
     assert plan.actions == ()
     assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")
@@ -166,7 +167,7 @@ def test_a_database_whose_stack_refuses_plain_text_serves_sql_with_its_own_certi
     assert (served(CLUSTER)[0], sorted(served(CLUSTER)[1])) == ("db-herddb-identity", refused)
     mine = with_spec(CLUSTER, tls=Tls(secret_name="mine", plaintext="Accepted"))
     assert (served(mine)[0], sorted(served(mine)[1])) == ("mine", sorted([("accepted", ""), ("", "true")]))
-    waits = plan_herddb(replace(SEEN, bookkeeper=asks, tls=TlsUnusable(Reason.WAITING_FOR_SECRET, "it does not exist")))
+    waits = plan_herddb(replace(SEEN, bookkeeper=asks, tls=Problem(Reason.WAITING_FOR_SECRET, "it does not exist")))
     assert (waits.actions, waits.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
 
 
@@ -356,7 +357,7 @@ def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
 def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_up():
     one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.3.0")
     stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
-    missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
+    missing = {"one": Problem(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it")}
     seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), user_secrets=missing)
     assert applied(plan_herddb(replace(seen, cluster=one))) == ["StatefulSet"]
     assert not [action for action in plan_herddb(replace(seen, cluster=one)).actions if isinstance(action, AddToSecret)]

@@ -28,9 +28,9 @@ from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning.actions import Apply, CreateTablespace, Plan, SetFinalizer
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.settings import Settings
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
 from herdkeeper_e2e.defaulting import stored
 
@@ -109,7 +109,7 @@ def test_a_restore_from_an_object_store_waits_for_its_secret_and_remembers_the_s
     seen = replace(ABSENT, checkpoint=there)
     noted = after(DECLARED, seen)
     assert (noted.restore.claim_name, noted.restore.source) == (None, there.spec.destination)
-    unusable = StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret")
+    unusable = Problem(Reason.WAITING_FOR_SECRET, "there is no such Secret")
     waiting = plan(noted, replace(seen, store_unusable=unusable))
     assert waiting.wait is not None
     assert (waiting.actions, waiting.wait.reason) == ((), Reason.WAITING_FOR_SECRET)

@@ -26,10 +26,10 @@ from herdkeeper.planning.actions import Create, Delete
 from herdkeeper.planning.status import planned
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper_e2e.defaulting import stored
 
 SPARK = "spark:1"
@@ -89,7 +89,7 @@ def of_the_moment(status: dict[str, object] | None = None, **metadata: object) -
     return with_metadata(with_status(made, **status) if status else made, **{"uid": "uid-d", **metadata})
 
 
-UNUSABLE = StoreUnusable(Reason.WAITING_FOR_SECRET, "the Checkpoint c: spec.destination.objectStore.x is keys: there is no such Secret")
+UNUSABLE = Problem(Reason.WAITING_FOR_SECRET, "the Checkpoint c: spec.destination.objectStore.x is keys: there is no such Secret")
 
 
 def without_secret(found):

@@ -14,12 +14,13 @@ from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.log.seen import LogPin
 from herdkeeper.herddb.state.cluster import NodeTablespace, Place, RecordAbsent, UserCredentials, VersionedRecord
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -71,7 +72,7 @@ def encrypted(*, everywhere: bool):
 
 def test_no_password_is_sent_to_make_it_before_every_node_serves_tls_by_a_certificate_that_can_be_verified():
     half = replace(NEW, herddb=encrypted(everywhere=False), tls=TlsUsable("mine", "certificates"))
-    broken = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: expired"))
+    broken = replace(NEW, herddb=encrypted(everywhere=True), tls=Problem(Reason.INVALID_SECRET, "the Secret mine: expired"))
     for seen, reason in ((half, Reason.WAITING_FOR_HERDDB), (broken, Reason.INVALID_SECRET)):
         plan = plan_tablespace(UNMADE, seen)
         assert plan.actions == ()
@@ -85,7 +86,7 @@ def test_no_password_is_sent_to_make_it_before_every_node_serves_tls_by_a_certif
 
 def test_clients_are_told_to_speak_tls_once_every_node_does_and_of_nothing_while_the_certificate_is_broken():
     half = replace(SETTLED, herddb=encrypted(everywhere=False), tls=TlsUsable("mine", "certificates"))
-    broken = replace(SETTLED, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "expired"))
+    broken = replace(SETTLED, herddb=encrypted(everywhere=True), tls=Problem(Reason.INVALID_SECRET, "expired"))
     for seen in (half, broken):
         assert plan_tablespace(TABLESPACE, seen).actions == ()
     (told,) = plan_tablespace(TABLESPACE, replace(half, herddb=encrypted(everywhere=True))).actions

@@ -23,13 +23,14 @@ from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.herddb.observe.tls import judged
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.herddb.state.log_store import log_store
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.planning.actions import Apply, Create, Plan, Wait
 from herdkeeper.planning.identities import LONGEST_SECONDS, secret_of, with_identities
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames, ZooKeeperNames, operator_identity, secure_ensemble
 from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import Ensemble
@@ -210,7 +211,7 @@ def test_the_certificate_of_sql_nodes_can_be_verified_by_who_connects_to_a_node_
     ]
     assert isinstance(judged("db-herddb-identity", made.data, hosts), TlsUsable)
     for pod in (NAMED.host(0), f"bk-bookie-0.{quickstart('BookKeeperCluster').names.service}.demo.svc", "t-leader.elsewhere.svc"):
-        assert isinstance(judged("db-herddb-identity", made.data, [pod]), TlsUnusable)
+        assert isinstance(judged("db-herddb-identity", made.data, [pod]), Problem)
 
 
 def test_a_stack_says_that_it_accepts_plain_text_as_long_as_it_does() -> None:

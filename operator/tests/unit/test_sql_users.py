@@ -21,7 +21,7 @@ from herdkeeper.herddb.build import build_herddb_secret
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.users import refresh_users
-from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
+from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
@@ -30,14 +30,15 @@ from herdkeeper.planning.actions import AddToSecret, Apply, ForgetNode
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.self_report import ReportedUsers, SelfReport
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 APP, REPORT = SqlUser("app", "a", "one"), SqlUser("report", "b", "two")
 TWO = with_spec(CLUSTER, users=(UserSecret(secret_name="one"), UserSecret(secret_name="two")))
-FOUND: dict[str, UserCredentials | CredentialsMissing] = {"one": UserCredentials("app", "a"), "two": UserCredentials("report", "b")}
-GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it with username and password")
+FOUND: dict[str, UserCredentials | Problem] = {"one": UserCredentials("app", "a"), "two": UserCredentials("report", "b")}
+GONE = Problem(Reason.WAITING_FOR_SECRET, "the Secret does not exist; create it with username and password")
 
 
 def file_of(*users: SqlUser) -> str:
@@ -82,7 +83,7 @@ def test_a_password_that_the_administrator_has_had_and_the_file_holds_is_not_ref
         assert read == UserCredentials("admin", password)
         assert "users" in build_herddb_secret(own, "db-herddb-users", (SqlUser("admin", password),), "a-token")["data"]
         return
-    assert isinstance(read, CredentialsMissing)
+    assert isinstance(read, Problem)
     fix = "use one line without commas and spaces around it; a username does not begin with #"
     assert (read.reason, read.why) == (
         Reason.INVALID_SPEC,
@@ -94,7 +95,7 @@ def test_a_password_that_the_administrator_has_had_and_the_file_holds_is_not_ref
 def test_of_other_users_what_a_client_can_t_send_is_refused_too(password: str) -> None:
     login = {"username": "app", "password": password}
     read = read_users(with_spec(CLUSTER, users=(UserSecret(secret_name="one"),)), ClusterReader(Secrets({"one": login}), None, None))["one"]
-    assert isinstance(read, CredentialsMissing)
+    assert isinstance(read, Problem)
     assert read.reason is Reason.INVALID_SECRET
     assert "without commas, control characters and spaces around it" in read.why
 

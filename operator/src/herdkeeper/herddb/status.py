@@ -8,7 +8,6 @@ from typing import Any
 from herdkeeper.codecs.herddb.users import decode_users, revision_of
 from herdkeeper.herddb.build import refuses_plaintext
 from herdkeeper.herddb.plan.users import why_not_in_force
-from herdkeeper.herddb.state.cluster import CredentialsMissing
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.tls import TlsUsable, tls_of
 from herdkeeper.planning.lost_node import nodes_reachable
@@ -17,6 +16,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared.conditions import ENCRYPTED, USERS_IN_FORCE, condition
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -79,7 +79,7 @@ def _users_in_force(fleet: SqlFleet) -> tuple[Mapping[str, Health], Mapping[str,
     before = fleet.cluster.status
     known = {"users": list(before.users), "usersRevision": before.users_revision} if before is not None else {}
     file, wanted = fleet.users_file, fleet.sql_users
-    if fleet.credentials is None or isinstance(wanted, CredentialsMissing) or not file:
+    if fleet.credentials is None or isinstance(wanted, Problem) or not file:
         return {}, known
     late = why_not_in_force(fleet, wanted.users)
     fields = known if late else {"users": [user.username for user in decode_users(file)], "usersRevision": revision_of(file)}

@@ -11,9 +11,10 @@ from herdkeeper.clients.kubernetes import JOBS
 from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.state import CheckpointRun, RemovalObserved
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
-from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreUnusable, why_two_accounts
+from herdkeeper.spark.object_store import ARCHIVE_FIELD, why_two_accounts
 from herdkeeper.spark.observe_places import observe_destination, observe_store, observe_work
 
 _FIELD = "spec.destination."
@@ -59,7 +60,7 @@ def _removal(checkpoint: Checkpoint, reader: ClusterReader) -> RemovalObserved:
     )
 
 
-def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterReader) -> StoreUnusable | None:
+def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterReader) -> Problem | None:
     archive = tablespace.spec.log.archive.destination if tablespace.spec.log.archive is not None else None
     unusable = observe_destination(archive, ARCHIVE_FIELD, reader, namespace=tablespace.metadata.namespace, writes=False)
     return unusable or why_two_accounts(checkpoint.spec.destination, archive, ARCHIVE_FIELD)

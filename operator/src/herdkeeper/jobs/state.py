@@ -9,9 +9,9 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Schedul
 from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
-from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.run import Run, observe_run
 from herdkeeper.spark.work import CheckpointWork
 
@@ -50,8 +50,8 @@ class CheckpointRun:
     work: tuple[CheckpointWork, ...] = ()
     checkpoints: tuple[Checkpoint, ...] = ()
     removal: RemovalObserved | None = None
-    store_unusable: StoreUnusable | None = None
-    archive_unusable: StoreUnusable | None = None
+    store_unusable: Problem | None = None
+    archive_unusable: Problem | None = None
 
     @property
     def is_due(self) -> bool:

@@ -10,14 +10,14 @@ from contextlib import suppress
 from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.protocol.encryption_key import NoKeyError, decode_key, fingerprint_of
 from herdkeeper.shared.objects import Json
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
-from herdkeeper.spark.object_store import StoreUnusable
 
 _FOLDER = "/encryption"
 _FORM = "32 random bytes as base64, e.g. of `openssl rand -base64 32`"
 
 
-def why_keys_unusable(encryption: Encryption, values: Mapping[str, str] | None, field: str, *, writes: bool) -> StoreUnusable | None:
+def why_keys_unusable(encryption: Encryption, values: Mapping[str, str] | None, field: str, *, writes: bool) -> Problem | None:
     """Returns why nothing can be read (`writes`: or written) with the keys named at `field`, or None.
 
     `values` are the Secret's, None if it does not exist.
@@ -26,7 +26,7 @@ def why_keys_unusable(encryption: Encryption, values: Mapping[str, str] | None, 
         _why_absent(encryption, values) if not values else _why_no_key(values) or (_why_none_chosen(encryption, values) if writes else None)
     )
     named = f"{field}.keysSecretRef.name is {encryption.keys_secret_ref.name}"
-    return None if why is None else StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: {why}")
+    return None if why is None else Problem(Reason.WAITING_FOR_SECRET, f"{named}: {why}")
 
 
 def _why_absent(encryption: Encryption, values: Mapping[str, str] | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from herdkeeper.api.job import Destination, ObjectStore
 from herdkeeper.shared import names
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 
 ARCHIVE_FIELD = "spec.log.archive.destination."
@@ -15,15 +16,6 @@ Secrets = Mapping[str, Mapping[str, str] | None]
 """By name the values of Secrets, None for one that is not there."""
 _OF_AZURE = {"azure.workload.identity/use": "true"}
 """By this label Azure's webhook knows the pods that it gives an identity."""
-
-
-@dataclass(frozen=True)
-class StoreUnusable:
-    """A Secret is not there, or lacks a key: a pod that takes its variables from it would never start, or end without having done
-    anything. Or a pod would have to run as two ServiceAccounts."""
-
-    reason: Reason
-    why: str
 
 
 @dataclass(frozen=True)
@@ -49,22 +41,21 @@ def keys_of(store: ObjectStore) -> tuple[str, ...]:
     return names.STORE_KEYS[store.scheme]
 
 
-def why_store_unusable(store: ObjectStore, secrets: Secrets, field: str) -> StoreUnusable | None:
-    """Why the store can't be opened, which the resource names at `field`; None when all is there."""
+def why_store_unusable(store: ObjectStore, secrets: Secrets, field: str) -> Problem | None:
+    """Returns why the store can't be opened, or None. `field` is where the resource names it. A pod without its Secret never starts."""
     for name, secret, keys in needed_of_secrets(store):
         values = secrets.get(secret)
         named = f"{field}.{name}.name is {secret}"
         if values is None:
-            return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: the Secret does not exist; create it with {' and '.join(keys)}")
+            return Problem(Reason.WAITING_FOR_SECRET, f"{named}: the Secret does not exist; create it with {' and '.join(keys)}")
         if missing := [key for key in keys if not values.get(key)]:
-            return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")
+            return Problem(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")
     return None
 
 
-def store_secrets(store: ObjectStore, secrets: Secrets, uids: Mapping[str, str], field: str) -> StoreSecrets | StoreUnusable:
-    """What the store is opened with, or why it can't be, as `why_store_unusable`. `uids` are the Secrets' by name."""
-    unusable = why_store_unusable(store, secrets, field)
-    if unusable is not None:
+def store_secrets(store: ObjectStore, secrets: Secrets, uids: Mapping[str, str], field: str) -> StoreSecrets | Problem:
+    """Returns what opens the store, or why nothing does. `uids` are the Secrets' by name."""
+    if (unusable := why_store_unusable(store, secrets, field)) is not None:
         return unusable
     needed = needed_of_secrets(store)
     values = {f"{secret}/{key}": (secrets.get(secret) or {})[key] for _, secret, keys in needed for key in keys}
@@ -82,12 +73,12 @@ def identity_labels(*places: Destination | None) -> dict[str, str]:
     return _OF_AZURE if any(store.scheme == "az" and store.service_account_name for store in stores) else {}
 
 
-def why_two_accounts(place: Destination | None, archive: Destination | None, field: str) -> StoreUnusable | None:
-    """Why no pod can open both, of which `field` names the second; None when one can."""
+def why_two_accounts(place: Destination | None, archive: Destination | None, field: str) -> Problem | None:
+    """Returns why no pod can open both places, or None: a pod runs as one ServiceAccount. `field` is the prefix of the second's fields."""
     one, other = _account(place), _account(archive)
     if one is None or other is None or one == other:
         return None
-    return StoreUnusable(
+    return Problem(
         Reason.INVALID_SPEC,
         f"{field}objectStore.serviceAccountName is {other}, and that of the destination is {one}, but a pod runs as one ServiceAccount; "
         "name the same one, or a Secret at one of the two",

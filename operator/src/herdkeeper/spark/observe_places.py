@@ -7,22 +7,21 @@ from herdkeeper.api.job import Destination, Encryption, ObjectStore
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.problem import Problem
 from herdkeeper.spark.encryption_keys import why_keys_unusable
-from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, needed_of_secrets, store_secrets
+from herdkeeper.spark.object_store import StoreSecrets, needed_of_secrets, store_secrets
 from herdkeeper.spark.work import CheckpointWork, work_of
 
 _WORK = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
-def observe_store(store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader) -> StoreUnusable | None:
+def observe_store(store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader) -> Problem | None:
     """Returns why the store of a place can't be opened. None if it can, or without a store. `field` is the prefix of the place's fields."""
     seen = observe_store_secrets(store, namespace, field, reader)
-    return seen if isinstance(seen, StoreUnusable) else None
+    return seen if isinstance(seen, Problem) else None
 
 
-def observe_store_secrets(
-    store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader
-) -> StoreSecrets | StoreUnusable | None:
+def observe_store_secrets(store: ObjectStore | None, namespace: str, field: str, reader: ClusterReader) -> StoreSecrets | Problem | None:
     """Returns the Secrets that open a store, or why they don't. None without a store."""
     if store is None:
         return None
@@ -33,7 +32,7 @@ def observe_store_secrets(
     return store_secrets(store, secrets, uids, f"{field}objectStore")
 
 
-def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool) -> StoreUnusable | None:
+def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool) -> Problem | None:
     """Returns why nothing can be read (`writes`: or written) with the keys that a resource names at `field`. None if possible, or without
     keys.
     """
@@ -45,7 +44,7 @@ def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReade
 
 def observe_destination(
     destination: Destination | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool
-) -> StoreUnusable | None:
+) -> Problem | None:
     """The same for a place with the field prefix `field`, and its store, if any."""
     if destination is None:
         return None

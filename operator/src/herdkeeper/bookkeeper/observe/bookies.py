@@ -11,16 +11,7 @@ from functools import partial
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.bookkeeper.observe.ledgers import LedgerScans, ScanRequest
-from herdkeeper.bookkeeper.state.bookies import (
-    LedgerScan,
-    LedgersMetadata,
-    Marks,
-    Metadata,
-    MetadataAbsent,
-    MetadataStore,
-    RecoveryDelay,
-    StoreMissing,
-)
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Marks, Metadata, MetadataAbsent, MetadataStore, RecoveryDelay
 from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.bookkeeper.state.claims import known_claims
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
@@ -46,6 +37,7 @@ from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_settled_resource
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects, label
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of_now
@@ -86,8 +78,8 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
     return fleet if scan is None else dataclasses.replace(fleet, scan=scan)
 
 
-def _identities(cluster: BookKeeperCluster, store: MetadataStore | StoreMissing, reader: ClusterReader) -> DueSecrets:
-    if isinstance(store, StoreMissing):
+def _identities(cluster: BookKeeperCluster, store: MetadataStore | Problem, reader: ClusterReader) -> DueSecrets:
+    if isinstance(store, Problem):
         return NOTHING_DUE
     return observe_identities(cluster, certificate_holders(cluster), store.address, reader.kubernetes)
 
@@ -118,7 +110,7 @@ def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) ->
     as they are now. Any other one is good enough to wait by only.
     """
     store, numbers, key = fleet.store, fleet.numbers, fleet.cluster.key
-    if isinstance(store, StoreMissing) or not isinstance(fleet.metadata, LedgersMetadata):
+    if isinstance(store, Problem) or not isinstance(fleet.metadata, LedgersMetadata):
         return None
     if not (numbers.leaving or numbers.lost or needed) or fleet.cluster.metadata.deletion_timestamp is not None:
         return None
@@ -130,7 +122,7 @@ def _scan(fleet: BookieFleet, reader: ClusterReader, *, needed: bool = False) ->
     return scans.current(asked) if needed else scans.recent(asked, needed=bool(numbers.leaving))
 
 
-def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore | StoreMissing:
+def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore | Problem:
     if cluster.spec.zoo_keeper_address is not None:
         return MetadataStore(cluster.spec.zoo_keeper_address, serving=True)
     if cluster.spec.zoo_keeper_ref is None:
@@ -138,18 +130,18 @@ def _store(cluster: BookKeeperCluster, reader: ClusterReader) -> MetadataStore |
     key = ObjectKey(cluster.metadata.namespace, cluster.spec.zoo_keeper_ref.name)
     ensemble = reader.kubernetes.readable(ZooKeeperCluster, key)
     if ensemble is None:
-        return StoreMissing(
+        return Problem(
             Reason.WAITING_FOR_ZOOKEEPER,
             f"the ZooKeeperCluster {key.name} does not exist in the namespace {key.namespace}, or its spec is invalid",
         )
     serving = is_settled_resource(ensemble)
     if not serving and (ensemble.status is None or not ensemble.status.founded):
-        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
+        return Problem(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
     return MetadataStore(ensemble.published_address or ensemble.address, serving, ensemble.accepts_plaintext)
 
 
-def _metadata(reader: ClusterReader, store: MetadataStore | StoreMissing, cluster: BookKeeperCluster) -> Metadata:
-    if isinstance(store, StoreMissing):
+def _metadata(reader: ClusterReader, store: MetadataStore | Problem, cluster: BookKeeperCluster) -> Metadata:
+    if isinstance(store, Problem):
         return Unknown(store.why)
     try:
         znodes = reader.znodes(store.address, cluster.metadata.namespace)

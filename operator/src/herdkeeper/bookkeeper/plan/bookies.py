@@ -23,7 +23,7 @@ from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_lo
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
 from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
-from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, MetadataAbsent, MetadataStore
 from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.access import ledgers_access
@@ -33,13 +33,14 @@ from herdkeeper.planning.intent import adopted, needed_applies, needed_apply
 from herdkeeper.planning.rolling import Gate, being_recreated, outdated_pods, restart, wait_for_deleted_claim
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 
 def plan_bookkeeper(fleet: BookieFleet, jobs_image: str) -> Plan:
     """Returns the plan for bookies that stay and bookies that drain. `jobs_image` reads back moved ledgers."""
-    if isinstance(fleet.store, StoreMissing):
+    if isinstance(fleet.store, Problem):
         return Plan.waiting(fleet.store.reason, fleet.store.why)
     if isinstance(fleet.metadata, Unknown):
         return Plan.waiting(Reason.UNREADABLE, fleet.metadata.why)

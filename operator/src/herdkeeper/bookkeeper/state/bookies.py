@@ -25,14 +25,6 @@ class MetadataStore:
 
 
 @dataclass(frozen=True)
-class StoreMissing:
-    """Why there is no ensemble to connect to."""
-
-    reason: Reason
-    why: str
-
-
-@dataclass(frozen=True)
 class MetadataAbsent:
     """The cluster's root in ZooKeeper does not exist."""
 

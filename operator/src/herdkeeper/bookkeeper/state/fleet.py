@@ -10,7 +10,7 @@ from typing import Any
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.bookkeeper.drain.procedure import ClusterState, DrainingBookie
 from herdkeeper.bookkeeper.drain.state import Drain, drains_of, job_state_of, mode_of, rounds_of, unread_of, why_held_up, why_too_few_racks
-from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore, StoreMissing
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Metadata, MetadataStore
 from herdkeeper.bookkeeper.state.claims import bookie_ids, claims_of, with_claimed_sizes
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import Rack, racks_of, rule_of, unlabelled
@@ -22,6 +22,7 @@ from herdkeeper.shared.known_nodes import known_nodes
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects, annotation, mounts
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 
 NOT_SCANNED = Unknown("ledgers were not scanned")
@@ -40,7 +41,7 @@ class BookieFleet:
 
     cluster: BookKeeperCluster
     objects: Objects
-    store: MetadataStore | StoreMissing
+    store: MetadataStore | Problem
     metadata: Metadata
     fresh_tokens: tuple[str, ...]
     dependents: Dependents = NO_DEPENDENTS

@@ -12,9 +12,9 @@ from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Json
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.encryption_keys import encrypts
-from herdkeeper.spark.object_store import StoreUnusable
 
 LOOK_SECONDS = 10.0
 """The archiver reports to ZooKeeper, without events. Its report is read as often as it reads the log, but at most at this interval."""
@@ -36,7 +36,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
         return Plan(requeue_after_seconds=look)
     ready, live = condition(seen.herddb, READY), seen.objects.get("Deployment", name)
     too_early = live is None and not seen.nodes  # the first SQL node is made once the listed ledgers were found to be the database's
-    if isinstance(seen.archive.store, StoreUnusable) or ready is None or ready.reason == Reason.INVALID_SPEC or too_early:
+    if isinstance(seen.archive.store, Problem) or ready is None or ready.reason == Reason.INVALID_SPEC or too_early:
         return Plan(_not_encrypting(archive.destination, live), requeue_after_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
     archiver = build_archiver(tablespace, seen.log, root, spark_image, seen.archive.store)

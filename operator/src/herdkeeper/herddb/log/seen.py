@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder
 from herdkeeper.protocol.log_pin import StreamPin
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable
+from herdkeeper.spark.object_store import StoreSecrets
 
 STANDS_SECONDS = 600
 """A running stream renews its pin each half minute. One that is silent for longer than this is down, or can't reach ZooKeeper. Streams of
@@ -78,7 +79,7 @@ class ArchiveObserved:
     unread: Unknown | None = None
     doubted: Mapping[str, str] = field(default_factory=dict)
     locked: frozenset[str] = frozenset()
-    store: StoreSecrets | StoreUnusable | None = None
+    store: StoreSecrets | Problem | None = None
 
 
 def archived_at(seen: ArchiveObserved, place: str) -> ArchivedRange | None:

@@ -16,9 +16,9 @@ from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.shared.conditions import LOG_ARCHIVED
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.object_store import StoreUnusable
 
 LATE_SECONDS = 60.0
 """How late after its next read an archive counts as lagging: a read takes time."""
@@ -132,12 +132,12 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
             "False", Reason.ARCHIVE_STARTING, f"the existing log is being archived at {where.described}{pod}"
         )
     # A previous archiver may not have encrypted as declared.
-    is_to_stop = where.encryption is not None and isinstance(seen.store, StoreUnusable)
+    is_to_stop = where.encryption is not None and isinstance(seen.store, Problem)
     if is_to_stop or seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
         return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
     start = "" if archived_at(seen, where.place) is not None else "; the log has no confirmed entry yet"
     stuck = f"; nothing expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
-    no_other = f"; another pod could not open it: {seen.store.why}" if isinstance(seen.store, StoreUnusable) else ""
+    no_other = f"; another pod could not open it: {seen.store.why}" if isinstance(seen.store, Problem) else ""
     done = f"the log is archived at {where.described}, every {archive.every_seconds} s"
     archived = Health("True", Reason.ARCHIVED, f"{done}{start}{stuck}{no_other}")
     why = f"{archived.message}; but its beginning can't be read: {progress.locked}"
@@ -146,7 +146,7 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
 
 def _unopened(seen: ArchiveObserved, so_far: str) -> Health | None:
     """Returns that a Secret is missing or lacks a key, if the archive does not continue: a pod that has its keys may."""
-    return Health("False", seen.store.reason, f"{so_far}: {seen.store.why}") if isinstance(seen.store, StoreUnusable) else None
+    return Health("False", seen.store.reason, f"{so_far}: {seen.store.why}") if isinstance(seen.store, Problem) else None
 
 
 def _until(progress: ArchiveProgress) -> str:

@@ -14,9 +14,10 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.codecs.authorities import client_context
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import staying_nodes
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable, tls_of
+from herdkeeper.herddb.state.tls import TlsUsable, tls_of
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.tls.context import load_certificate
 
@@ -25,7 +26,7 @@ _MOST_FLIGHTS = 10
 """A handshake of TLS 1.2 or 1.3 takes two or three flights. This only ends an endless one."""
 
 
-def read_tls(cluster: HerdDBCluster, log: LogStore, reader: ClusterReader) -> TlsUsable | TlsUnusable | None:
+def read_tls(cluster: HerdDBCluster, log: LogStore, reader: ClusterReader) -> TlsUsable | Problem | None:
     """Returns whether the Secret of the SQL port is usable for TLS. None if the port is not encrypted."""
     tls = tls_of(cluster, log)
     if tls is None:
@@ -34,17 +35,17 @@ def read_tls(cluster: HerdDBCluster, log: LogStore, reader: ClusterReader) -> Tl
     if values is None:
         by_operator = log.asks_for_certificates and tls.secret_name == cluster.names.identity_secret
         remedy = "the operator creates it" if by_operator else f"spec.tls.secretName is {tls.secret_name}; create it"
-        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"the Secret {tls.secret_name} does not exist: {remedy}")
+        return Problem(Reason.WAITING_FOR_SECRET, f"the Secret {tls.secret_name} does not exist: {remedy}")
     hosts = [cluster.names.host_of(node) for node in staying_nodes(cluster)]
     return judged(tls.secret_name, values, hosts)
 
 
-def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsUsable | TlsUnusable:
+def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsUsable | Problem:
     """Returns whether nodes under these host names can serve with the Secret's content."""
     missing = [key for key in KEYS if not values.get(key)]
     if missing:
         why = f"the Secret {secret} lacks {' and '.join(missing)}: add it ({names.AUTHORITIES_KEY}: the certificates that clients trust)"
-        return TlsUnusable(Reason.WAITING_FOR_SECRET, why)
+        return Problem(Reason.WAITING_FOR_SECRET, why)
     certificate, key, authorities = (values[each] for each in KEYS)
     try:
         client = client_context(authorities)
@@ -67,8 +68,8 @@ def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsU
     return TlsUsable(secret, authorities, expires)
 
 
-def _refused(secret: str, key: str, what: str) -> TlsUnusable:
-    return TlsUnusable(Reason.INVALID_SECRET, f"the Secret {secret}: {key} {what}")
+def _refused(secret: str, key: str, what: str) -> Problem:
+    return Problem(Reason.INVALID_SECRET, f"the Secret {secret}: {key} {what}")
 
 
 def _openssl_reason(error: ssl.SSLError) -> str:

@@ -15,10 +15,9 @@ from herdkeeper.herddb.leadership.services import leader_services
 from herdkeeper.herddb.plan.restart import DemoteFirst, leading, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
 from herdkeeper.herddb.plan.users import refresh_users
-from herdkeeper.herddb.state.cluster import CredentialsMissing
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.tls import TlsUnusable, tls_of
+from herdkeeper.herddb.state.tls import tls_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AddToSecret, Create, CreateHerdRoot, EnsureZnode, Plan, SetLogPin, Wait
@@ -27,6 +26,7 @@ from herdkeeper.planning.rolling import Gate, being_recreated, roll
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, serves_as_made
 from herdkeeper.shared.lost_node import unreachable
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
@@ -60,14 +60,14 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
             f"set spec.tls (secretName: {fleet.named.identity_secret}, plaintext: Accepted)"
         )
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
-    if isinstance(fleet.tls, TlsUnusable):
+    if isinstance(fleet.tls, Problem):
         return Plan((), Wait(fleet.tls.reason, fleet.tls.why), requeue.PENDING)
     above = fleet.root if log.asks_for_certificates else fleet.root_parent
     return Plan.waiting(Reason.UNREADABLE, above.why, SOON_SECONDS) if isinstance(above, Unknown) else None
 
 
 def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
-    if isinstance(fleet.sql_users, CredentialsMissing):
+    if isinstance(fleet.sql_users, Problem):
         return Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why)
     named = fleet.named
     new = fleet.objects.get("StatefulSet", named.stateful_set) is None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users, revision_of
 from herdkeeper.herddb.state.fleet import SqlFleet
-from herdkeeper.herddb.state.users import Problem
 from herdkeeper.planning.actions import Annotate
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import annotation, why_stopping
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 
 

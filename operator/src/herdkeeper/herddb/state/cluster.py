@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -135,14 +134,6 @@ class UserCredentials:
 
     username: str
     password: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class CredentialsMissing:
-    """The named Secret does not exist, lacks a key, or holds no valid login."""
-
-    reason: Reason
-    why: str
 
 
 NOT_LOOKED_AT = Unknown("it was not read")

@@ -9,10 +9,10 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
-from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, CredentialsMissing, NodeTablespace, NodeView, UserCredentials, VersionedRecord
+from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, NodeTablespace, NodeView, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes, running_nodes, staying_nodes
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable, serves_tls
+from herdkeeper.herddb.state.tls import TlsUsable, serves_tls
 from herdkeeper.herddb.state.users import SqlUsers, users_of
 from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared, judged_nodes
@@ -23,6 +23,7 @@ from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import HerdDBNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 
 ADMINISTRATOR = "herdkeeper"
@@ -53,7 +54,7 @@ class SqlFleet:
     nodes: Mapping[str, NodeView | Unknown] = field(default_factory=dict)
     root_parent: bool | Unknown = NOT_LOOKED_AT
     root: bool | Unknown = NOT_LOOKED_AT
-    credentials: UserCredentials | CredentialsMissing | None = None
+    credentials: UserCredentials | Problem | None = None
     fresh_password: str = field(default="", repr=False)
     fresh_token: str = field(default="", repr=False)
     records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
@@ -69,8 +70,8 @@ class SqlFleet:
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     zookeeper: ZooKeeperTimes = NOT_TOLD
     machines: Nodes = field(default_factory=dict)
-    tls: TlsUsable | TlsUnusable | None = None
-    user_secrets: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
+    tls: TlsUsable | Problem | None = None
+    user_secrets: Mapping[str, UserCredentials | Problem] = field(default_factory=dict)
     ownerless_pins: tuple[tuple[str, int], ...] = ()
     foreign_ledger: str | Unknown | None = None
     identities: DueSecrets = NOTHING_DUE
@@ -150,10 +151,10 @@ class SqlFleet:
         return self._stored(names.USERS_KEY) or ""
 
     @cached_property
-    def sql_users(self) -> SqlUsers | CredentialsMissing:
+    def sql_users(self) -> SqlUsers | Problem:
         """The users that may log in. Without credentials, the administrator is the one of a Secret that is yet to be generated."""
         administrator = self.credentials or UserCredentials(ADMINISTRATOR, self.fresh_password)
-        if isinstance(administrator, CredentialsMissing):
+        if isinstance(administrator, Problem):
             return administrator
         return users_of(self.cluster, administrator, self.user_secrets, self.users_file)
 

@@ -11,6 +11,7 @@ from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 
 CERTIFICATE_ARGUMENT = "--http-certificate"
@@ -24,14 +25,6 @@ class TlsUsable:
     secret: str
     authorities: str
     expires: datetime.datetime | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class TlsUnusable:
-    """It does not exist, lacks a key, or does not let clients verify the nodes."""
-
-    reason: Reason
-    why: str
 
 
 def tls_of(cluster: HerdDBCluster, log: LogStore) -> Tls | None:
@@ -66,9 +59,9 @@ def is_encrypted(herddb: HerdDBCluster | None) -> bool:
     return herddb is not None and herddb.status is not None and herddb.status.encrypted is True
 
 
-def why_no_login(tls: TlsUsable | TlsUnusable | None, herddb: HerdDBCluster | None) -> Wait | None:
+def why_no_login(tls: TlsUsable | Problem | None, herddb: HerdDBCluster | None) -> Wait | None:
     """Returns what a login must wait for, or None. `tls` is the verdict on the Secret of the SQL port, None if it is not encrypted."""
-    if isinstance(tls, TlsUnusable):
+    if isinstance(tls, Problem):
         return Wait(tls.reason, tls.why)
     if (tls is not None) is not is_encrypted(herddb):
         which = "with" if tls is not None else "without"

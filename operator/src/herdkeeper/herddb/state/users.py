@@ -10,16 +10,9 @@ from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users
-from herdkeeper.herddb.state.cluster import CredentialsMissing, UserCredentials
+from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a declared user differs from its Secret, or is not in force yet. The message names what to do, if a person has to."""
-
-    reason: Reason
-    why: str
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,7 @@ class SqlUsers:
 def users_of(
     cluster: HerdDBCluster,
     administrator: UserCredentials,
-    found: Mapping[str, UserCredentials | CredentialsMissing],
+    found: Mapping[str, UserCredentials | Problem],
     stored: str,
 ) -> SqlUsers:
     """`found` are the contents of the Secrets of `spec.users`, by name; `stored` is the users file in force, "" before there is one."""
@@ -71,13 +64,11 @@ def _accepted(administrator: SqlUser, wanted: Sequence[SqlUser], before: Sequenc
     return accepted
 
 
-def _problem(
-    field: str, secret: str, found: UserCredentials | CredentialsMissing | None, accepted: Mapping[str, SqlUser]
-) -> Problem | None:
+def _problem(field: str, secret: str, found: UserCredentials | Problem | None, accepted: Mapping[str, SqlUser]) -> Problem | None:
     match found:
         case None:
             return Problem(Reason.WAITING_FOR_SECRET, f"{field}: that Secret has not been read yet")
-        case CredentialsMissing(reason, why):
+        case Problem(reason, why):
             return Problem(reason, f"{field}: {why}")
         case UserCredentials(username):
             holder = accepted[username]

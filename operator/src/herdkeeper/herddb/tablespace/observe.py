@@ -49,9 +49,10 @@ from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.node import Node
 from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, label, pod_trouble
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.encryption_keys import fingerprints, secrets_of
-from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
+from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets
 from herdkeeper.spark.observe_places import observe_keys, observe_store_secrets
 
 T = TypeVar("T")
@@ -230,13 +231,13 @@ def _archiver_trouble(tablespace: Tablespace, reader: ClusterReader) -> str:
     return pod_trouble(archivers[0] if archivers else None)
 
 
-def _secrets_of_archive(tablespace: Tablespace, reader: ClusterReader) -> StoreSecrets | StoreUnusable | None:
+def _secrets_of_archive(tablespace: Tablespace, reader: ClusterReader) -> StoreSecrets | Problem | None:
     archive = tablespace.spec.log.archive
     if archive is None:
         return None
     where, namespace = archive.destination, tablespace.metadata.namespace
     opened_with = observe_store_secrets(where.object_store, namespace, ARCHIVE_FIELD, reader)
-    if isinstance(opened_with, StoreUnusable):
+    if isinstance(opened_with, Problem):
         return opened_with
     return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", reader, namespace=namespace, writes=True) or opened_with
 

@@ -21,7 +21,7 @@ from herdkeeper.herddb.log.plan_archive import archive_steps
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
-from herdkeeper.herddb.state.tls import TlsUnusable, is_encrypted, why_no_login
+from herdkeeper.herddb.state.tls import is_encrypted, why_no_login
 from herdkeeper.herddb.tablespace.build import build_connection_secret
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
@@ -35,6 +35,7 @@ from herdkeeper.planning.due import requeue_after_seconds, seconds_to_next
 from herdkeeper.planning.intent import needed_applies
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -283,7 +284,7 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     if seen.taken:
         taken = f"the {' and the '.join(seen.taken)} was not created by the operator: delete it, or give this resource another name"
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
-    if seen.log is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
+    if seen.log is None or seen.credentials is None or isinstance(seen.tls, Problem):
         return plan
     refuses = seen.herddb is not None and (seen.herddb.spec.tls is None or seen.herddb.spec.tls.plaintext == "Refused")
     if refuses and seen.tls is not None and not is_encrypted(seen.herddb):  # a client must not begin with a URL in plain text

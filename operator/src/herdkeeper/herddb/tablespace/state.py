@@ -13,11 +13,11 @@ from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenStream
 from herdkeeper.herddb.log.standing import Standing
 from herdkeeper.herddb.state.cluster import NodeView, Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore
-from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.work import CheckpointWork
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -70,7 +70,7 @@ class TablespaceObserved:
     places: Mapping[str, Place] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
     without_files: frozenset[str] = frozenset()
-    tls: TlsUsable | TlsUnusable | None = None
+    tls: TlsUsable | Problem | None = None
     log_pin: LogPin | Unknown | None = None
     disk_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
@@ -78,7 +78,7 @@ class TablespaceObserved:
     streams: tuple[SeenStream, ...] | Unknown = ()
     standings: tuple[Standing, ...] | Unknown = ()
     now: datetime.datetime = EPOCH
-    store_unusable: StoreUnusable | None = None
+    store_unusable: Problem | None = None
     work: tuple[CheckpointWork, ...] = ()
     instance_id: str | Unknown = NOT_LOOKED_AT
 

@@ -18,10 +18,10 @@ from herdkeeper.jobs.schedule.state import Run, RunSeries
 from herdkeeper.planning.due import newest_time
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Objects, ended_in, pods_of_job
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_throwaway_server import SERVER
-from herdkeeper.spark.object_store import StoreUnusable
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DrillObserved:
     objects: Objects
     checkpoints: tuple[Checkpoint, ...]
     herddb: HerdDBCluster | None = None
-    store_unusable: StoreUnusable | None = None
+    store_unusable: Problem | None = None
 
     def checkpoint(self, name: str) -> Checkpoint | None:
         """Returns one of the schedule's Checkpoints by name, or None."""

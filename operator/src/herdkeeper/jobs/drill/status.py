@@ -11,10 +11,10 @@ from herdkeeper.jobs.drill.state import CheckpointSeries, NothingToDraw
 from herdkeeper.planning.due import timetable_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import RESTORE_DRILLED, condition
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
-from herdkeeper.spark.object_store import StoreUnusable
 
 Fields = dict[str, Any]
 _NEXT_WAITS = "; the next one waits: "
@@ -54,7 +54,7 @@ def _waiting(series: CheckpointSeries, last: Fields) -> Health | None:
     return None if unusable is None else Health("False", unusable.reason, f"{_of(last)} waits: {unusable.why}")
 
 
-def _what_stops(series: CheckpointSeries, last: Fields) -> StoreUnusable | None:
+def _what_stops(series: CheckpointSeries, last: Fields) -> Problem | None:
     waits = last.get("outcome") == "Running" and last.get("job") is None
     return series.drill.store_unusable if waits else None
 

@@ -26,8 +26,8 @@ from herdkeeper.jobs.schedule.build import kind_of_runs
 from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects, is_owned_by
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
-from herdkeeper.spark.object_store import StoreUnusable
 from herdkeeper.spark.observe_places import observe_destination
 
 DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
@@ -100,7 +100,7 @@ def _with_drill(series: CheckpointSeries, checkpoints: tuple[Checkpoint, ...], r
     return replace(series, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, reader)))
 
 
-def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> StoreUnusable | None:
+def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], reader: ClusterReader) -> Problem | None:
     """Returns why the drilled Checkpoint can't be read, as far as its Secrets show."""
     name = drilled_checkpoint(schedule)
     drilled = next((each for each in checkpoints if each.metadata.name == name), None)
