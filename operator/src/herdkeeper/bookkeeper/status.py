@@ -42,7 +42,7 @@ from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.objects import is_ready, label
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.time import text_of
+from herdkeeper.shared.time import moment_of_millis, text_of
 from herdkeeper.shared.unknown import Unknown
 
 WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
@@ -120,9 +120,7 @@ def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
 
 
 def _time(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return text_of(datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC))
+    return None if milliseconds is None else text_of(moment_of_millis(milliseconds))
 
 
 def _bookies(fleet: BookieFleet) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, SECOND_DISK
 from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, condition
+from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.reason import Reason
 
 MOST_SENTENCES = 60
@@ -62,13 +63,13 @@ def planned(plan: Plan) -> dict[str, Any]:
 def _kept(path: str, lsn: tuple[int, int] | None) -> str:
     if lsn is None:
         return f"No longer keeping the log {_for_whom(path)}"
-    return f"Keeping the log {_for_whom(path)} from {'its beginning' if lsn == BEGIN else f'LSN {lsn[0]},{lsn[1]}'} on"
+    return f"Keeping the log {_for_whom(path)} from {'its beginning' if lsn == BEGIN else f'LSN {lsn_text(lsn)}'} on"
 
 
 def _expiring(order: ExpiryOrder | None) -> str:
     if order is None:
         return "No longer releasing any of the archive"
-    return f"Releasing the archive before LSN {order.keep_from[0]},{order.keep_from[1]}"
+    return f"Releasing the archive before LSN {lsn_text(order.keep_from)}"
 
 
 def _for_whom(pin_path: str) -> str:

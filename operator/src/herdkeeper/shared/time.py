@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 
@@ -27,11 +28,21 @@ def moment_of(text: str | None) -> datetime.datetime | None:
     return found if found.tzinfo is not None else None
 
 
+def moment_of_millis(millis: int) -> datetime.datetime:
+    """Returns a time in UTC from Unix milliseconds."""
+    return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC)
+
+
 def text_of_now() -> str:
     """Formats the current time."""
     return text_of(datetime.datetime.now(datetime.UTC))
 
 
-def text_of(moment: datetime.datetime) -> str:
-    """Formats a time in UTC and whole seconds."""
-    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def text_of(moment: datetime.datetime, precision: Literal["seconds", "milliseconds"] = "seconds") -> str:
+    """Formats a time in UTC; what is finer is cut off."""
+    return moment.astimezone(datetime.UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def text_of_millis(millis: int) -> str:
+    """Formats Unix milliseconds, in UTC."""
+    return text_of(moment_of_millis(millis), "milliseconds")

@@ -20,6 +20,7 @@ from herdkeeper.clients.look import require_time
 from herdkeeper.herddb.observe.address import address_of
 from herdkeeper.herddb.observe.users import read_token
 from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, OnNode, SetCopyAside, StartFullCheck, WakeNodes
+from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
@@ -93,7 +94,7 @@ class SqlNodes:
 
     def bar(self, action: BarPromotion) -> None:
         """See BarPromotion. Idempotent."""
-        until = f"&until={action.until[0]},{action.until[1]}" if action.until is not None else ""
+        until = f"&until={lsn_text(action.until)}" if action.until is not None else ""
         order = f"{'bar' if action.barred else 'unbar'}?uuid={action.uuid}{until}"
         _followed(self._about(action, order, BAR_SECONDS), "PromotionBar")
 

@@ -21,7 +21,7 @@ from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder, archive_begin
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path
-from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.time import moment_of, moment_of_millis
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.shared.unknown import Unknown
 
@@ -72,8 +72,7 @@ def window_start(keep_within: str, now: datetime.datetime, archived_until_millis
 
     Both clocks must advance for anything to expire; a wrong clock expires nothing.
     """
-    until = datetime.datetime.fromtimestamp(archived_until_millis / 1000, datetime.UTC)
-    return min(now, until) - duration_of(keep_within)
+    return min(now, moment_of_millis(archived_until_millis)) - duration_of(keep_within)
 
 
 def reached_bases(held: ArchivedRange, begins: tuple[int, int], found: Iterable[Base]) -> tuple[Base, ...]:

@@ -18,6 +18,7 @@ from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.protocol.log_pin import BEGIN
+from herdkeeper.shared.time import moment_of_millis
 from herdkeeper.shared.unknown import Unknown
 
 NEAR_SHARE = 0.75
@@ -91,7 +92,7 @@ def _end(ledgers: LedgerList, index: int, now: datetime.datetime) -> datetime.da
     successor = next((place for place, _ in openings if place > index), None)
     if successor is None:
         return None
-    return datetime.datetime.fromtimestamp(max(millis for place, millis in openings if place <= successor) / 1000, datetime.UTC)
+    return moment_of_millis(max(millis for place, millis in openings if place <= successor))
 
 
 def _is_needed(tablespace: Tablespace, seen: TablespaceObserved) -> bool:

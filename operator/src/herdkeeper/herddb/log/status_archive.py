@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
@@ -16,8 +15,10 @@ from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.shared.conditions import LOG_ARCHIVED
+from herdkeeper.shared.lsn import lsn_fields, lsn_text
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of_millis
 from herdkeeper.shared.unknown import Unknown
 
 LATE_SECONDS = 60.0
@@ -39,10 +40,10 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     decision = decide_expiry(archive, seen.archive, seen.with_files, log)
     known = {
         **_where(archive),
-        "firstLsn": None if held is None else _lsn(held.first),
-        "lsn": None if held is None else _lsn(held.last),
-        "lsnTimestamp": None if held is None else _stamp(held.last_millis),
-        "currentAt": None if progress.current_at_millis is None else _stamp(progress.current_at_millis),
+        "firstLsn": None if held is None else lsn_fields(held.first),
+        "lsn": None if held is None else lsn_fields(held.last),
+        "lsnTimestamp": None if held is None else text_of_millis(held.last_millis),
+        "currentAt": None if progress.current_at_millis is None else text_of_millis(progress.current_at_millis),
         "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
         "expiry": _expiry(archive, decision, progress.expiry_trouble),
     }
@@ -76,11 +77,11 @@ def recovery_window(
     the decision on expiry. Unknown if it depends on Checkpoints of an unknown log.
     """
     log, decision = what
-    to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
+    to = {"to": text_of_millis(held.last_millis), "toLsn": lsn_fields(held.last)}
     if isinstance(decision, KeptFrom):
         return {**_since([decision.base]), **to}
     if held.begins_log and begins == held.first:
-        return {"from": _stamp(held.first_millis), "fromLsn": _lsn(held.first), **to}
+        return {"from": text_of_millis(held.first_millis), "fromLsn": lsn_fields(held.first), **to}
     found = bases(checkpoints, log)
     if isinstance(found, Unknown):
         return found
@@ -91,7 +92,7 @@ def recovery_window(
 def _since(bases_in_order: Sequence[Base]) -> dict[str, Any]:
     """Returns the first LSN, and the first time, that can be made from these bases. One without `latest` is the base of no time."""
     first = next((base.latest for base in bases_in_order if base.latest is not None), None)
-    return {**({} if first is None else {"from": first}), "fromLsn": _lsn(bases_in_order[0].lsn)}
+    return {**({} if first is None else {"from": first}), "fromLsn": lsn_fields(bases_in_order[0].lsn)}
 
 
 def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble: str) -> str | None:
@@ -101,7 +102,7 @@ def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble:
     stuck = f"; earlier segments could not be deleted: {trouble}" if trouble else ""
     match decision:
         case KeptFrom(base):
-            at, since = _text(base.lsn), _text(base.restart)
+            at, since = lsn_text(base.lsn), lsn_text(base.restart)
             of = f"the newest verified one that is {archive.retention.keep_within} old"
             return f"kept from LSN {since} on for the Checkpoint {base.name} at {at}, {of}{stuck}"
         case KeptWhole(why):
@@ -152,7 +153,7 @@ def _unopened(seen: ArchiveObserved, so_far: str) -> Health | None:
 def _until(progress: ArchiveProgress) -> str:
     if progress.current_at_millis is None:
         return "the archive has not reached the log's end yet"
-    return f"all that was confirmed at {_stamp(progress.current_at_millis)} is archived, but nothing since"
+    return f"all that was confirmed at {text_of_millis(progress.current_at_millis)} is archived, but nothing since"
 
 
 def remembered_archive(tablespace: Tablespace) -> dict[str, Any]:
@@ -168,15 +169,3 @@ def _where(archive: LogArchive) -> dict[str, Any]:
     if store is not None:
         return {"objectStore": store.document()}
     return {"claimName": claim}
-
-
-def _lsn(lsn: tuple[int, int]) -> dict[str, int]:
-    return {"ledgerId": lsn[0], "entryId": lsn[1]}
-
-
-def _text(lsn: tuple[int, int]) -> str:
-    return f"{lsn[0]},{lsn[1]}"
-
-
-def _stamp(millis: int) -> str:
-    return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

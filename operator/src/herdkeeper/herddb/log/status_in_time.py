@@ -10,6 +10,7 @@ from herdkeeper.herddb.log.seen import SeenStream
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import LOG_USED_IN_TIME
+from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
@@ -59,16 +60,16 @@ def _has(standing: Standing) -> str:
             return "no Checkpoint is verified yet, so the next one needs the whole log"
         case Need(Needer.CHECKPOINT, base=Base() as base):
             of = f" of {base.stamp}" if base.stamp is not None else ""
-            return f"the newest verified Checkpoint is {base.name}{of}, and the next one continues from LSN {_lsn(base.restart)}"
+            return f"the newest verified Checkpoint is {base.name}{of}, and the next one continues from LSN {lsn_text(base.restart)}"
         case Need(Needer.ARCHIVE, since=None):
             return "nothing of the log is archived yet"
         case Need(Needer.STREAM, stream=SeenStream(pin=None, name=name)):
             return f"the position of the stream {name} can't be read (its znode stream-{name} is malformed)"
         case Need(Needer.ARCHIVE, since=since) if since is not None:
-            return f"the log is archived up to LSN {_lsn(since)}"
+            return f"the log is archived up to LSN {lsn_text(since)}"
         case Need(since=since, stream=stream):
             name = "" if stream is None else stream.name
-            return f"the stream {name} {'has read nothing' if since is None else f'needs the log from LSN {_lsn(since)} on'}"
+            return f"the stream {name} {'has read nothing' if since is None else f'needs the log from LSN {lsn_text(since)} on'}"
 
 
 def _to_do(standing: Standing) -> str:
@@ -99,7 +100,3 @@ def _when_gone(standing: Standing) -> str:
             return "it can't continue (LogTruncatedError); restart it after a Checkpoint, or remove its pin"
         case _:
             assert_never(standing.need.by)
-
-
-def _lsn(lsn: tuple[int, int]) -> str:
-    return f"{lsn[0]},{lsn[1]}"

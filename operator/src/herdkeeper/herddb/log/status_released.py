@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 
 from herdkeeper.herddb.state.cluster import NodeTablespace
@@ -11,7 +10,7 @@ from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, stream
 from herdkeeper.shared.conditions import LOG_RELEASED
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.time import text_of
+from herdkeeper.shared.time import moment_of_millis, text_of
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -22,7 +21,7 @@ def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health
     retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
     if retained is None:
         return {}
-    since = text_of(datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC))
+    since = text_of(moment_of_millis(retained.since_millis))
     needed = " and ".join(_who(name) for name in retained.kept_for)
     held = counted(retained.ledgers, "ledger of the log is", "ledgers of the log are")
     message = f"{held} past retentionHours, and on the bookies all the same: the oldest ended at {since} and is needed by {needed}"

@@ -8,6 +8,7 @@ from typing import Any
 from herdkeeper.api import Tablespace
 from herdkeeper.herddb.log.seen import SeenStream
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.shared.lsn import lsn_fields
 from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
@@ -31,12 +32,11 @@ def _field(stream: SeenStream, now: datetime.datetime) -> dict[str, Any]:
         return {"name": stream.name, "state": "Unreadable", "standsSince": text_of(stream.moved_at)}
     if now <= stream.stands_at:
         return {"name": stream.name, "state": "Moves"}
-    ledger_id, entry_id = stream.pin.lsn
     until = stream.counts_until
     return {
         "name": stream.name,
         "state": "Abandoned" if stream.is_abandoned(now) else "Stands",
         "standsSince": text_of(stream.moved_at),
         **({} if until is None else {"countsUntil": text_of(until)}),
-        **({"lsn": {"ledgerId": ledger_id, "entryId": entry_id}} if ledger_id >= 0 else {}),
+        **({"lsn": lsn_fields(stream.pin.lsn)} if stream.pin.lsn[0] >= 0 else {}),
     }

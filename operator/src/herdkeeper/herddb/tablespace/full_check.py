@@ -7,7 +7,6 @@ the check, and an unreadable one reports nothing: neither has passed.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 from collections.abc import Mapping
 
@@ -17,6 +16,7 @@ from herdkeeper.api.schedule import Timing
 from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, LogBoundary, UncheckedTable
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, NodeView
+from herdkeeper.shared.time import text_of_millis
 from herdkeeper.shared.unknown import Unknown
 
 BEGIN = (-1, -1)
@@ -148,8 +148,8 @@ def _reported(node: str, check: FullCheck, record: TablespaceRecord) -> KnownChe
     followers = sorted(follower for follower in record.replicas if follower != node)
     return KnownCheck(
         leader=node,
-        started_at=_moment(check.started_millis),
-        completed_at=None if check.ended_millis is None else _moment(check.ended_millis),
+        started_at=text_of_millis(check.started_millis),
+        completed_at=None if check.ended_millis is None else text_of_millis(check.ended_millis),
         writes_stopped_seconds=check.writes_stopped_millis / 1000,
         longest_writes_stopped_seconds=check.longest_stop_millis / 1000,
         tables=tuple(CheckedTable(name=name, writes_stopped_seconds=millis / 1000) for name, millis in check.tables),
@@ -187,8 +187,3 @@ def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | U
     if all_passed and check.completed_at is not None and check.error is None:
         return CheckedReplica(node=known.node, verdict="Passed")
     return known
-
-
-def _moment(millis: int) -> str:
-    moment = datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -27,6 +27,7 @@ from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
 from herdkeeper.shared.counted import counted
+from herdkeeper.shared.lsn import lsn_fields
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -95,7 +96,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any]:
         return {"verdict": "NotChecked"}
     known = {
         "verdict": "Equal" if verdict.equal else "Different",
-        "verifiedLsn": {"ledgerId": verdict.lsn[0], "entryId": verdict.lsn[1]},
+        "verifiedLsn": lsn_fields(verdict.lsn),
         "verifiedAt": verdict.at,
         "verifiedBy": verdict.checkpoint,
         "differentTables": list(verdict.different_tables) or None,

@@ -9,6 +9,7 @@ from herdkeeper.herddb.state.cluster import FOREIGN_LEDGER, NodeView, copies_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.conditions import LOG_REPLAYABLE
+from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -30,7 +31,7 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
     of_log = [(node, entry) for node, entry in found if not entry.disk]
     entry = min((entry for _, entry in of_log or found), key=lambda each: each.lsn)
     stuck = ", ".join(node for node, _ in of_log or found)
-    lsn, table = f"{entry.lsn[0]},{entry.lsn[1]}", f" of {entry.table}" if entry.table is not None else ""
+    lsn, table = lsn_text(entry.lsn), f" of {entry.table}" if entry.table is not None else ""
     cause = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}"
     rebuild = f"if no tablespace has its only replica there, delete the volume claim and the pod of {stuck} to rebuild it"
     if not of_log:

@@ -16,6 +16,7 @@ from herdkeeper.api.tablespace import CheckedReplica, ReplicaStatus
 from herdkeeper.herddb.state.cluster import NodeView, TableVerdict, copies_of
 from herdkeeper.herddb.tablespace.full_check import KnownCheck, remembered_check
 from herdkeeper.shared import names
+from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.unknown import Unknown
 
 NO_NODES: Mapping[str, NodeView | Unknown] = {}
@@ -62,8 +63,8 @@ class Verdict:
         """The verdict, without the node."""
         found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node has noted on its disk"
         if self.against_leader:
-            return f"had other rows than {self.than} at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
-        where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" ({found_by})" if found_by else "")
+            return f"had other rows than {self.than} at LSN {lsn_text(self.lsn)} in {', '.join(self.different_tables)}"
+        where = f"at LSN {lsn_text(self.lsn)}" + (f" ({found_by})" if found_by else "")
         if self.equal:
             return f"was equal to the log {where}"
         return f"had other rows than the log {where} in {', '.join(self.different_tables) or 'unknown tables'}"
@@ -96,9 +97,9 @@ class Rebuilt:
     @property
     def text(self) -> str:
         """The value of the annotation."""
-        until = f"{_UNTIL}{self.until[0]},{self.until[1]}" if self.until > self.lsn else ""
+        until = f"{_UNTIL}{lsn_text(self.until)}" if self.until > self.lsn else ""
         of = "" if self.uuid is None else f"{_OF}{self.uuid}"
-        return f"{self.lsn[0]},{self.lsn[1]}{until}{_PROVEN if self.proven else ''}{of}"
+        return f"{lsn_text(self.lsn)}{until}{_PROVEN if self.proven else ''}{of}"
 
     def is_about(self, verdict: Verdict) -> bool:
         """Returns whether a verdict is about the new replica. The old one was not equal at `lsn`, so an equal verdict there, in a log that

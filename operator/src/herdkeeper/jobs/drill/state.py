@@ -178,8 +178,7 @@ class CheckpointSeries(RunSeries):
                 begin = max(begin, restored)  # before that it has a table of its own restore, with which no other one begins
             begin = self._first_made_here(tablespace, window, begin)
             if begin is not None and end is not None and begin < end:
-                moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-                return Drawn(names.drill_checkpoint(schedule.metadata.name, due), moment)
+                return Drawn(names.drill_checkpoint(schedule.metadata.name, due), text_of(drawn_moment(begin, end, seed), "milliseconds"))
         own = {run.name for run in self.known if self.is_of_the_tablespace(run)}
         made = (each for each in self.drill.checkpoints if each.metadata.name in own and is_restorable(each))
         moments = {each.metadata.name: each.status.lsn_timestamp if each.status is not None else None for each in made}
