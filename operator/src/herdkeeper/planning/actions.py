@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.certificates.access import RootAccess
 from herdkeeper.codecs.bookkeeper.cookie import Cookie
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
@@ -73,6 +74,11 @@ class Annotate:
     annotations: dict[str, str | None]
     reason: Reason
     api_version: str = "v1"
+
+    @staticmethod
+    def on(resource: Resource, annotations: dict[str, str | None], reason: Reason) -> Annotate:
+        """Returns the action on a resource of ours."""
+        return Annotate(resource.KIND, resource.metadata.name, resource.metadata.uid, annotations, reason, API_VERSION)
 
 
 @dataclass(frozen=True)
@@ -348,6 +354,11 @@ class AnswerRequest:
     resource_version: str
     request: Request
     answer: str
+
+    @staticmethod
+    def on(resource: Resource, request: Request, answer: str) -> AnswerRequest:
+        """Returns the answer to a request to this resource."""
+        return AnswerRequest(resource.KIND, resource.metadata.name, resource.metadata.resource_version, request, answer)
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,8 @@ def _wait_again(roll: AuthorityRoll, why: str | None) -> tuple[Authority, str] |
 
 
 def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
-    cluster, rolls, metadata = ensemble.cluster, ensemble.rolls, ensemble.cluster.metadata
-    if names.ROLL_AUTHORITIES_ANNOTATION not in metadata.annotations:
+    cluster, rolls = ensemble.cluster, ensemble.rolls
+    if names.ROLL_AUTHORITIES_ANNOTATION not in cluster.metadata.annotations:
         return ()
     if any(isinstance(roll.change, GiveUp) for roll in rolls):
         return ()  # once that roll is given up
@@ -174,7 +174,7 @@ def _answer(ensemble: Ensemble, *, settled: bool) -> tuple[AnswerRequest, ...]:
         answer = f"refused: {why_they_stay}"
     else:
         return ()  # once the ensemble is settled
-    return (AnswerRequest(cluster.KIND, metadata.name, metadata.resource_version, Request.ROLL_AUTHORITIES, answer),)
+    return (AnswerRequest.on(cluster, Request.ROLL_AUTHORITIES, answer),)
 
 
 def _why_given_ones_stay(ensemble: Ensemble) -> str:

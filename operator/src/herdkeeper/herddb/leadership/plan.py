@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from herdkeeper.api import HerdDBCluster, Tablespace
-from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.decision import (
@@ -204,8 +203,7 @@ def _marks(cluster: HerdDBCluster, cases: Sequence[Case], rules: MoveRules) -> t
 
 
 def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -> Annotate:
-    metadata = cluster.metadata
-    return Annotate(cluster.KIND, metadata.name, metadata.uid, {f"{names.DID_NOT_LEAD_PREFIX}{node}": text}, reason, API_VERSION)
+    return Annotate.on(cluster, {f"{names.DID_NOT_LEAD_PREFIX}{node}": text}, reason)
 
 
 def _missed_take_over(case: Case, marked: Mapping[str, MissedTakeOver]) -> MissedTakeOver | None:
@@ -273,5 +271,4 @@ def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, 
             answer = f"refused: {why}"
         case Postponed():
             return ()
-    metadata = tablespace.metadata
-    return (AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.SWITCHOVER, answer),)
+    return (AnswerRequest.on(tablespace, Request.SWITCHOVER, answer),)

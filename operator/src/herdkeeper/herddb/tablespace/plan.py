@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from herdkeeper.api import Tablespace
-from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import MadeMark
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.herddb.leadership.promotion import promotion_bars
@@ -187,9 +186,7 @@ def _proven(tablespace: Tablespace, uuid: str, verdicts: Mapping[str, Verdict]) 
 
 
 def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> Annotate:
-    metadata = tablespace.metadata
-    marks: dict[str, str | None] = {f"{names.SET_ASIDE_PREFIX}{node}": state.text}
-    return Annotate(tablespace.KIND, metadata.name, metadata.uid, marks, reason, API_VERSION)
+    return Annotate.on(tablespace, {f"{names.SET_ASIDE_PREFIX}{node}": state.text}, reason)
 
 
 def _replica_state(
@@ -258,9 +255,7 @@ def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
     mark = MadeMark(uuid, filled=tablespace.spec.bootstrap is not None and not tablespace.is_restoring)
     if tablespace.mark == mark:
         return ()
-    metadata = tablespace.metadata
-    notes: dict[str, str | None] = {names.MADE_ANNOTATION: mark.text(metadata.uid)}
-    return (Annotate(tablespace.KIND, metadata.name, metadata.uid, notes, Reason.TABLESPACE_MADE, API_VERSION),)
+    return (Annotate.on(tablespace, {names.MADE_ANNOTATION: mark.text(tablespace.metadata.uid)}, Reason.TABLESPACE_MADE),)
 
 
 def _fill_or_serve(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:

@@ -128,8 +128,7 @@ def _blocking_check(tablespace: Tablespace, seen: TablespaceObserved, due: datet
 
 
 def _answer(tablespace: Tablespace, answer: str) -> AnswerRequest:
-    metadata = tablespace.metadata
-    return AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.FULL_CHECK, answer)
+    return AnswerRequest.on(tablespace, Request.FULL_CHECK, answer)
 
 
 def _is_under_way(tablespace: Tablespace, seen: TablespaceObserved) -> bool:

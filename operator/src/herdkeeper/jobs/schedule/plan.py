@@ -72,5 +72,4 @@ def _given(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[s
 
 
 def _answer(series: RunSeries, answer: str) -> AnswerRequest:
-    metadata = series.schedule.metadata
-    return AnswerRequest(series.schedule.KIND, metadata.name, metadata.resource_version, Request.RUN_NOW, answer)
+    return AnswerRequest.on(series.schedule, Request.RUN_NOW, answer)
