@@ -225,10 +225,10 @@ def lead_orders(seen: Seen) -> tuple[Lead, ...]:
 @cache
 def adjusting_orders(seen: Seen) -> tuple[Order, ...]:
     """What the Tablespace's key does, in order, and what it writes into the status at the end."""
-    tablespace = _tablespace(seen)
     checkpoints = _checkpoints(seen)
     observed = replace(
         TABLESPACE_SETTLED,
+        tablespace=_tablespace(seen),
         herddb=with_spec(DATABASE, replicas=len(seen.copies)),
         record=VersionedRecord(_record(seen), 0),
         nodes=_nodes(seen),
@@ -237,8 +237,8 @@ def adjusting_orders(seen: Seen) -> tuple[Order, ...]:
         instance_id=INSTANCE,
         credentials=None,
     )
-    orders = [_order(action) for action in plan_tablespace(tablespace, observed, "spark:1").actions]
-    status = summarize_tablespace(tablespace, observed).fields["replicas"]
+    orders = [_order(action) for action in plan_tablespace(observed, "spark:1").actions]
+    status = summarize_tablespace(observed).fields["replicas"]
     return (*(order for order in orders if order is not None), Status(tuple(filter(None, map(_stored, status)))))
 
 

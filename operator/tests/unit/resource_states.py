@@ -119,7 +119,7 @@ KINDS = {
         Kind(_with("cluster", plan_zookeeper), _with("cluster", summarize_zookeeper), ENSEMBLE),
         Kind(_with("cluster", lambda fleet: plan_bookkeeper(fleet, IMAGE)), _with("cluster", summarize_bookkeeper), BOOKIES),
         Kind(_with("cluster", plan_herddb), _with("cluster", summarize_herddb), DATABASE),
-        Kind(lambda declared, seen: plan_tablespace(declared, seen, IMAGE), summarize_tablespace, TABLESPACE),
+        Kind(_with("tablespace", lambda seen: plan_tablespace(seen, IMAGE)), _with("tablespace", summarize_tablespace), TABLESPACE),
         Kind(_with("checkpoint", lambda run: plan_checkpoint(run, IMAGE)), _with("checkpoint", summarize_checkpoint), CHECKPOINT),
         Kind(
             _with("schedule", lambda series: plan_scheduled_checkpoint(series, IMAGE)),

@@ -69,7 +69,7 @@ def found(table: str, passed: bool, lsn: tuple[int, int], of: str = LEADER) -> T
 def seen(first=leader(), second=follower(), **changes):  # noqa: B008 - frozen
     """The settled tablespace with these copies; Unknown for a node that does not answer."""
     views = {node: copy if isinstance(copy, Unknown) else (copy,) for node, copy in ((LEADER, first), (FOLLOWER, second))}
-    return replace(SETTLED, herddb=DATABASE, nodes=views, **changes)
+    return replace(SETTLED, tablespace=TABLESPACE, herddb=DATABASE, nodes=views, **changes)
 
 
 def asking(tablespace=TABLESPACE, **more: str):
@@ -79,7 +79,7 @@ def asking(tablespace=TABLESPACE, **more: str):
 
 
 def plan(tablespace, situation):
-    return plan_tablespace(tablespace, situation, "spark:1")
+    return plan_tablespace(replace(situation, tablespace=tablespace), "spark:1")
 
 
 def answer(tablespace, situation) -> str:
@@ -92,11 +92,13 @@ def answer(tablespace, situation) -> str:
 
 def known(situation, tablespace=TABLESPACE):
     """The tablespace with the status that follows from what was seen."""
-    return with_status(tablespace, uuid="a-uuid", conditions=conditions(**CALM), full_check=full_check_fields(tablespace, situation))
+    return with_status(
+        tablespace, uuid="a-uuid", conditions=conditions(**CALM), full_check=full_check_fields(replace(situation, tablespace=tablespace))
+    )
 
 
 def verdicts(tablespace, situation) -> dict[str, tuple[str, tuple[str, ...]]]:
-    fields = full_check_fields(tablespace, situation)
+    fields = full_check_fields(replace(situation, tablespace=tablespace))
     assert fields is not None
     return {replica["node"]: (replica["verdict"], tuple(replica.get("differentTables", ()))) for replica in fields["replicas"]}
 
@@ -190,7 +192,7 @@ def test_it_is_looked_at_again_until_the_leader_is_done_and_each_follower_has_co
 
 
 def test_the_status_tells_for_how_long_writes_could_have_been_stopped_and_by_which_table():
-    fields = full_check_fields(TABLESPACE, seen(leader(replace(DONE, not_checked=(("t", "a page can't be read"),))), follower(*PASSED)))
+    fields = full_check_fields(seen(leader(replace(DONE, not_checked=(("t", "a page can't be read"),))), follower(*PASSED)))
     assert fields is not None
     assert fields.pop("schedule")["declared"].endswith("(UTC)")
     assert fields == {
@@ -264,10 +266,10 @@ def test_a_follower_that_comes_later_answers_a_check_that_only_the_status_rememb
 
 def test_a_check_of_which_its_node_knows_nothing_any_more_did_not_come_to_its_end():
     before = known(seen(leader(RUNNING)))
-    silent = full_check_fields(before, seen(Unknown("silence")))
+    silent = full_check_fields(replace(seen(Unknown("silence")), tablespace=before))
     assert silent is not None
     assert "error" not in silent, "it may still run"
-    lost = full_check_fields(before, seen(leader(None), follower(*PASSED)))
+    lost = full_check_fields(replace(seen(leader(None), follower(*PASSED)), tablespace=before))
     assert lost is not None
     assert lost["error"] == f"{LEADER} no longer knows the check: its process ended before the check did"
     assert "completedAt" not in lost
@@ -277,12 +279,12 @@ def test_a_check_of_which_its_node_knows_nothing_any_more_did_not_come_to_its_en
 def test_a_check_of_a_leader_that_was_replaced_and_can_not_be_asked_is_not_waited_for_and_told_whole_when_it_is_back():
     before = known(seen(leader(RUNNING)))
     replaced = replace(seen(Unknown("silence"), leader(None)), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
-    fields = full_check_fields(before, replaced)
+    fields = full_check_fields(replace(replaced, tablespace=before))
     assert fields is not None
     assert fields["error"] == f"{LEADER} can't be reached, and no longer leads"
-    assert full_check_steps(before, replaced, None).requeue_after_seconds is None
+    assert full_check_steps(replace(replaced, tablespace=before), None).requeue_after_seconds is None
     back = replace(replaced, nodes={**replaced.nodes, LEADER: (follower(full_check=DONE),)})
-    told = full_check_fields(known(replaced, before), back)
+    told = full_check_fields(replace(back, tablespace=known(replaced, before)))
     assert told is not None
     assert (told["completedAt"], "error" in told) == (ENDED, False)
 
@@ -298,15 +300,15 @@ def test_which_check_is_the_newer_one_is_told_by_the_log_and_not_by_clocks():
     slow_clock = replace(DONE, started_millis=STARTED_MILLIS - 3_600_000, after=(8, 3), until=(8, 5))
     moved = replace(seen(), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
     moved = replace(moved, nodes={LEADER: (follower(full_check=DONE),), FOLLOWER: (leader(slow_clock),)})
-    fields = full_check_fields(before, moved)
+    fields = full_check_fields(replace(moved, tablespace=before))
     assert fields is not None
     assert (fields["leader"], fields["startedAt"]) == (FOLLOWER, "2026-11-22T01:00:00.000Z")
     assert fields["replicas"] == [{"node": LEADER, "verdict": "NotAnswered"}]
 
 
 def test_a_failed_replica_is_told_once_with_its_tables_and_what_to_do():
-    before = full_check_fields(TABLESPACE, seen(leader(DONE), follower(lsn=(7, 11))))
-    after = full_check_fields(TABLESPACE, seen(leader(DONE), follower(*FAILED)))
+    before = full_check_fields(seen(leader(DONE), follower(lsn=(7, 11))))
+    after = full_check_fields(seen(leader(DONE), follower(*FAILED)))
     assert after is not None
     assert after["note"] == NOTE
     (told,) = newly_failed(before, after)
@@ -332,7 +334,7 @@ def test_a_failed_replica_is_barred_and_never_made_anew_for_that():
 
 def told(situation, tablespace=TABLESPACE):
     """The condition, and the tablespace as its status then remembers everything."""
-    summary = summarize_tablespace(tablespace, situation)
+    summary = summarize_tablespace(replace(situation, tablespace=tablespace))
     status = TablespaceStatus.model_validate({**summary.fields, "uuid": "a-uuid"})
     calm = status.model_copy(update={"conditions": conditions(**CALM)})
     return summary.conditions[REPLICAS_VERIFIED], tablespace.model_copy(update={"status": calm})

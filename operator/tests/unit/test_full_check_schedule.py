@@ -62,11 +62,11 @@ def at_time(now: str, situation=None):
 
 def after(tablespace, situation):
     """The tablespace with the status that follows from what was seen."""
-    return with_check(tablespace, FullCheckStatus.model_validate(full_check_fields(tablespace, situation)))
+    return with_check(tablespace, FullCheckStatus.model_validate(full_check_fields(replace(situation, tablespace=tablespace))))
 
 
 def times_of(tablespace, situation) -> dict[str, str]:
-    fields = full_check_fields(tablespace, situation)
+    fields = full_check_fields(replace(situation, tablespace=tablespace))
     assert fields is not None
     return dict(fields["schedule"])
 
@@ -142,7 +142,7 @@ RAN = "the check that db-herddb-0 started at 2026-11-22T01:59:00Z was still runn
     ],
 )
 def test_what_becomes_of_the_newest_time(tablespace, situation, decided):
-    assert decide_check(tablespace, situation) == decided
+    assert decide_check(replace(situation, tablespace=tablespace)) == decided
 
 
 @pytest.mark.parametrize("declared", [{}, {"declared": "0 3 * * * (UTC)"}, {"declared": "0 2 * * * (Europe/Vienna)"}])
@@ -189,7 +189,7 @@ def test_who_asks_while_what_is_due_waits_is_refused_and_it_goes_on_waiting():
     (said,) = plan(asking(scheduled()), at_time("22T02:00", SILENT)).actions
     assert isinstance(said, AnswerRequest)
     assert said.answer == f"refused: {LEADER} can't be reached (silence)"
-    assert decide_check(scheduled(), at_time("22T02:00", SILENT)) == REFUSED
+    assert decide_check(replace(at_time("22T02:00", SILENT), tablespace=scheduled())) == REFUSED
 
 
 def test_a_suspended_schedule_begins_none_and_a_request_is_still_done():
@@ -239,7 +239,10 @@ def test_what_was_done_is_looked_after_though_the_next_time_is_far_off():
 def test_a_time_that_is_left_out_is_told_once_with_the_reason_and_stays_known():
     situation = at_time("22T02:05")
     before = scheduled(check=last("22T01:59", "22T02:01"))
-    told, fields = before.status.full_check.model_dump(by_alias=True, exclude_none=True), full_check_fields(before, situation)
+    told, fields = (
+        before.status.full_check.model_dump(by_alias=True, exclude_none=True),
+        full_check_fields(replace(situation, tablespace=before)),
+    )
     assert times_of(before, situation)["lastMissedTime"] == "2026-11-22T02:00:00Z"
     assert newly_missed(told, fields) == f"no full check was started for 2026-11-22T02:00:00Z, since {RAN}"
     assert newly_missed(fields, fields) is None
@@ -260,17 +263,17 @@ def with_uid(uid: str, **spec: object):
 
 def test_a_status_that_knows_of_times_alone_is_written_once():
     new = with_uid("7")
-    first = full_check_fields(new, at_time("20T12:00"))
+    first = full_check_fields(replace(at_time("20T12:00"), tablespace=new))
     known = after(new, at_time("20T12:00"))
     assert first == known.status.full_check.model_dump(mode="json", by_alias=True, exclude_none=True), (
         "what is read back is what was written"
     )
-    assert full_check_fields(known, at_time("20T12:01")) == first
+    assert full_check_fields(replace(at_time("20T12:01"), tablespace=known)) == first
 
 
 def ordered(tablespace, now: datetime.datetime) -> bool:
     """Whether a check is begun then."""
-    return full_check_steps(tablespace, replace(seen(), now=now), None).actions == (ORDER,)
+    return full_check_steps(replace(seen(), tablespace=tablespace, now=now), None).actions == (ORDER,)
 
 
 def test_a_tablespace_that_says_nothing_is_checked_once_a_week_at_night():
@@ -308,7 +311,10 @@ def test_a_tablespace_of_one_copy_that_says_nothing_has_no_times():
     alone = with_spec(with_uid("7"), replicas=1)
     assert timing_of(alone) is None
     fields = full_check_fields(
-        with_spec(scheduled(check=last("22T01:59", "22T02:01")), full_check=FullCheckTiming(), replicas=1), at_time("22T03:00")
+        replace(
+            at_time("22T03:00"),
+            tablespace=with_spec(scheduled(check=last("22T01:59", "22T02:01")), full_check=FullCheckTiming(), replicas=1),
+        )
     )
     assert fields is not None
     assert "schedule" not in fields
@@ -337,4 +343,4 @@ def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, pr
 def test_a_check_of_the_new_leader_s_is_the_one_that_was_due():
     moved = replace(seen(), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
     moved = replace(moved, nodes={LEADER: (follower(),), FOLLOWER: (leader(DONE),)})
-    assert decide_check(scheduled(), at_time("22T02:01", moved)) == StartedCheck(at("22T02:00"))
+    assert decide_check(replace(at_time("22T02:01", moved), tablespace=scheduled())) == StartedCheck(at("22T02:00"))

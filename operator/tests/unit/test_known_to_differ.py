@@ -111,14 +111,14 @@ BARRED = replace(SEEN, nodes={**SEEN.nodes, FIRST: (replace(copy("follower"), ba
 
 def test_a_copy_that_its_node_alone_remembers_as_different_is_told_and_kept():
     tablespace = with_status(TABLESPACE, uuid="a-uuid")
-    summary = summarize_tablespace(tablespace, BARRED)
+    summary = summarize_tablespace(replace(BARRED, tablespace=tablespace))
     assert summary.conditions[REPLICAS_VERIFIED].reason is Reason.DIFFERS_FROM_LEADER
     assert "as its node has noted on its disk" in summary.conditions[REPLICAS_VERIFIED].message
     assert {"node": FIRST, "verdict": "Different"}.items() <= next(
         {key: entry[key] for key in ("node", "verdict")} for entry in summary.fields["replicas"] if entry["node"] == FIRST
     ).items()
     settings = replace(RECORD, max_leader_inactivity_millis=tablespace.spec.failover.max_leader_inactivity_seconds * 1000)
-    plan = plan_tablespace(tablespace, replace(BARRED, record=VersionedRecord(settings, 4)), "an-image")
+    plan = plan_tablespace(replace(BARRED, tablespace=tablespace, record=VersionedRecord(settings, 4)), "an-image")
     assert [action for action in plan.actions if isinstance(action, ChangeTablespaceRecord | SetCopyAside)] == []
 
 
@@ -126,7 +126,9 @@ def plan_of_bars(tablespace: Tablespace, follower: NodeTablespace, *checkpoints:
     """The orders to nodes about promoting themselves."""
     settings = replace(RECORD, max_leader_inactivity_millis=tablespace.spec.failover.max_leader_inactivity_seconds * 1000)
     seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (follower,)}, record=VersionedRecord(settings, 4), checkpoints=checkpoints)
-    return [action for action in plan_tablespace(tablespace, seen, "an-image").actions if isinstance(action, BarPromotion)]
+    return [
+        action for action in plan_tablespace(replace(seen, tablespace=tablespace), "an-image").actions if isinstance(action, BarPromotion)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_a_node_that_notes_no_lsn_is_told_one_which_a_later_checkpoint_exceeds()
 def test_a_bar_without_an_lsn_on_a_node_that_has_applied_nothing_yet_is_written_to_the_status(lsn, shown):
     """A leader that has written nothing to its new ledger is before its first entry."""
     undated = replace(copy("follower"), lsn=lsn, barred=True, barred_until=Unknown("the disk does not tell"))
-    fields = summarize_tablespace(TABLESPACE, replace(BARRED, nodes={**SEEN.nodes, FIRST: (undated,)})).fields
+    fields = summarize_tablespace(replace(BARRED, nodes={**SEEN.nodes, FIRST: (undated,)})).fields
     assert [replica.get("verifiedLsn") for replica in fields["replicas"] if replica["node"] == FIRST] == [shown]
     (bar,) = plan_of_bars(TABLESPACE, undated)
     assert bar.until == (shown["ledgerId"], shown["entryId"])

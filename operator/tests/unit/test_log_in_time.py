@@ -47,14 +47,16 @@ def opened(*hours_ago: float, first: int = 3, of: int = 3) -> LedgerList:
 
 def weighed(tablespace: Tablespace, seen: TablespaceObserved) -> TablespaceObserved:
     """As plan and status get it."""
-    return replace(seen, standings=log_standings(tablespace, seen))
+    return replace(seen, standings=log_standings(replace(seen, tablespace=tablespace)))
 
 
 def told(tablespace: Tablespace, ledgers: Any, *checkpoints: Any, archive: Any = None) -> tuple[Any, ...]:
     """The condition's status, reason and message; nothing where there is none."""
     seen = replace(SEEN, ledgers=ledgers, checkpoints=checkpoints, archive=ArchiveObserved(archive, None, now=NOW.timestamp()), now=NOW)
     return tuple(
-        part for each in log_used_in_time(log_standings(tablespace, seen)).values() for part in (each.status, each.reason, each.message)
+        part
+        for each in log_used_in_time(log_standings(replace(seen, tablespace=tablespace))).values()
+        for part in (each.status, each.reason, each.message)
     )
 
 
@@ -139,7 +141,7 @@ def test_it_is_told_when_three_quarters_of_the_retention_are_over_for_what_someb
 )
 def test_what_could_not_be_read_is_unknown_and_no_answer(unread: dict[str, Any]) -> None:
     seen = replace(SEEN, **{"ledgers": opened(90, 80, 36), "now": NOW, **unread})
-    standings = log_standings(BOTH, seen)
+    standings = log_standings(replace(seen, tablespace=BOTH))
     (condition,) = log_used_in_time(standings).values()
     assert (condition.status, condition.reason, condition.message) == ("Unknown", Reason.UNREADABLE, "silence")
     assert seconds_to_turn(standings, NOW) is None
@@ -151,17 +153,17 @@ def test_a_checkpoint_of_another_cluster_is_none_of_the_log_and_without_the_clus
     assert (reason, "the newest verified Checkpoint is a of" in message) == (Reason.RETENTION_NEARS, True)
     seen = replace(SEEN, ledgers=opened(90, 80, 36), now=NOW, instance_id=NO_INSTANCE)
     for tablespace, checkpoints in ((KEEPS, ()), (FORGETFUL, (IN_4,))):
-        (condition,) = log_used_in_time(log_standings(tablespace, replace(seen, checkpoints=checkpoints))).values()
+        (condition,) = log_used_in_time(log_standings(replace(seen, tablespace=tablespace, checkpoints=checkpoints))).values()
         assert (condition.status, condition.reason) == ("Unknown", Reason.UNREADABLE)
         assert "the BookKeeperCluster bk does not exist" in condition.message
     behind = replace(seen, ledgers=opened(90, 80, 37, 36), archive=ArchiveObserved(PROGRESS))
-    (archived,) = log_used_in_time(log_standings(ARCHIVED, behind)).values()
+    (archived,) = log_used_in_time(log_standings(replace(behind, tablespace=ARCHIVED))).values()
     assert archived.reason is Reason.RETENTION_NEARS, "an archive needs the log without a Checkpoint"
 
 
 def test_a_tablespace_of_which_there_is_no_log_yet_has_no_such_condition() -> None:
-    assert log_standings(KEEPS, replace(SEEN, ledgers=None)) == ()
-    assert log_standings(KEEPS, replace(SEEN, ledgers=opened(90, 80), record=RecordAbsent())) == ()
+    assert log_standings(replace(SEEN, tablespace=KEEPS, ledgers=None)) == ()
+    assert log_standings(replace(SEEN, tablespace=KEEPS, ledgers=opened(90, 80), record=RecordAbsent())) == ()
 
 
 @pytest.mark.parametrize(
@@ -176,21 +178,24 @@ def test_a_tablespace_of_which_there_is_no_log_yet_has_no_such_condition() -> No
 )
 def test_it_is_looked_at_again_when_the_answer_turns(situation: str, ledgers: LedgerList, hours: float | None) -> None:
     seen = replace(SEEN, ledgers=ledgers, checkpoints=(IN_4,), now=NOW)
-    seconds = seconds_to_turn(log_standings(KEEPS, seen), NOW)
+    seconds = seconds_to_turn(log_standings(replace(seen, tablespace=KEEPS)), NOW)
     assert seconds == (None if hours is None else hours * 3600 + 1), situation
 
 
 def test_a_settled_tablespace_is_looked_at_again_at_that_time() -> None:
     turns = replace(SEEN, ledgers=opened(90, 80, 6), checkpoints=(IN_4,), now=NOW)
     settled = with_spec(FORGETFUL, replicas=1)
-    assert plan_tablespace(settled, weighed(settled, replace(turns, checkpoints=())), "spark").requeue_after_seconds is None
-    assert plan_tablespace(settled, weighed(settled, turns), "spark").requeue_after_seconds == 30 * 3600 + 1
+    assert (
+        plan_tablespace(replace(weighed(settled, replace(turns, checkpoints=())), tablespace=settled), "spark").requeue_after_seconds
+        is None
+    )
+    assert plan_tablespace(replace(weighed(settled, turns), tablespace=settled), "spark").requeue_after_seconds == 30 * 3600 + 1
 
 
 def test_the_status_has_the_condition_beside_the_others() -> None:
     seen = replace(SEEN, ledgers=opened(90, 80, 36), checkpoints=(IN_4,), now=NOW)
-    assert summarize_tablespace(FORGETFUL, weighed(FORGETFUL, seen)).conditions["LogUsedInTime"].reason is Reason.RETENTION_NEARS
-    assert "LogUsedInTime" not in summarize_tablespace(FORGETFUL, weighed(FORGETFUL, replace(seen, checkpoints=()))).conditions
+    assert summarize_tablespace(weighed(FORGETFUL, seen)).conditions["LogUsedInTime"].reason is Reason.RETENTION_NEARS
+    assert "LogUsedInTime" not in summarize_tablespace(weighed(FORGETFUL, replace(seen, checkpoints=()))).conditions
 
 
 def test_gauges_tell_when_the_retention_ends_and_go_with_what_they_tell_of() -> None:
@@ -205,7 +210,9 @@ def test_gauges_tell_when_the_retention_ends_and_go_with_what_they_tell_of() -> 
 
     def show(ledgers: Any, tablespace: Tablespace = BOTH) -> tuple[float | None, ...]:
         archive = ArchiveObserved(PROGRESS)
-        show_log(tablespace, log_standings(tablespace, replace(SEEN, ledgers=ledgers, checkpoints=(IN_4,), archive=archive, now=NOW)))
+        show_log(
+            tablespace, log_standings(replace(SEEN, tablespace=tablespace, ledgers=ledgers, checkpoints=(IN_4,), archive=archive, now=NOW))
+        )
         return shown()
 
     end = (NOW + datetime.timedelta(hours=RETENTION - 40)).timestamp()
@@ -249,20 +256,20 @@ def test_it_is_told_that_the_log_is_kept_for_a_stream(
     situation: str, streams: Any, ledgers: LedgerList, reason: Reason | None, words: str
 ) -> None:
     seen = replace(SEEN, ledgers=ledgers, streams=streams, now=NOW)
-    found = list(log_used_in_time(log_standings(FORGETFUL, seen)).values())
+    found = list(log_used_in_time(log_standings(seen)).values())
     assert [(each.reason, words in each.message) for each in found] == ([] if reason is None else [(reason, True)]), (situation, found)
 
 
 def test_pins_of_streams_that_can_t_be_read_are_unknown_where_somebody_needs_the_log() -> None:
     seen = replace(SEEN, ledgers=opened(90, 80, 40), streams=Unknown("silence"), now=NOW)
-    assert log_standings(KEEPS, seen) == Unknown("silence")
-    assert log_standings(FORGETFUL, seen) == ()
+    assert log_standings(replace(seen, tablespace=KEEPS)) == Unknown("silence")
+    assert log_standings(seen) == ()
 
 
 def test_the_status_has_the_streams_with_the_one_first_that_needs_most_and_nothing_that_changes_while_they_move() -> None:
     streams = (stream("late", (4, 7), 2), stream("gone", (3, 7), 100), stream("new", (-1, -1), 0.5), stream("reads", (6, 1), 0.1))
     told = {"name": "reads", "state": "Moves"}
-    assert stream_fields(FORGETFUL, replace(SEEN, streams=(*streams, stream("odd", None, 1)), now=NOW))["streams"] == [
+    assert stream_fields(replace(SEEN, streams=(*streams, stream("odd", None, 1)), now=NOW))["streams"] == [
         {"name": "odd", "state": "Unreadable", "standsSince": "2026-11-20T11:00:00Z"},
         {"name": "new", "state": "Stands", "standsSince": "2026-11-20T11:30:00Z", "countsUntil": "2026-11-23T11:30:00Z"},
         {
@@ -282,13 +289,13 @@ def test_the_status_has_the_streams_with_the_one_first_that_needs_most_and_nothi
         told,
     ]
     moved = replace(SEEN, streams=(stream("reads", (7, 99), 0),), now=NOW)
-    assert stream_fields(FORGETFUL, moved)["streams"] == [told]
-    assert summarize_tablespace(FORGETFUL, moved).fields["streams"] == [told]
+    assert stream_fields(moved)["streams"] == [told]
+    assert summarize_tablespace(moved).fields["streams"] == [told]
 
 
 def test_what_was_known_of_streams_stays_while_nobody_can_look() -> None:
     before = with_status(FORGETFUL, streams=(StreamStatus(name="audit", state="Moves"),))
-    assert stream_fields(before, replace(SEEN, streams=Unknown("silence")))["streams"] == [{"name": "audit", "state": "Moves"}]
+    assert stream_fields(replace(SEEN, tablespace=before, streams=Unknown("silence")))["streams"] == [{"name": "audit", "state": "Moves"}]
 
 
 @pytest.mark.parametrize(

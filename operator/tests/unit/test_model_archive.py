@@ -381,18 +381,19 @@ def planned(scope: Scope, look: Look) -> tuple[Order, ...]:
     )
     seen = replace(
         SEEN,
+        tablespace=tablespace,
         checkpoints=resources(scope, look.checkpoints, look.stamps),
         log_pin=pins[0],
         disk_pin=pins[2],
         archive=archive,
         now=moment(look.now),
     )
-    moved = {step.path.rsplit("/", 1)[1]: None if step.lsn is None else step.lsn[0] for step in log_pin_steps(tablespace, seen, UUID)}
+    moved = {step.path.rsplit("/", 1)[1]: None if step.lsn is None else step.lsn[0] for step in log_pin_steps(seen, UUID)}
     after = tuple(moved.get(name, day) for name, day in zip(PINS, look.pins, strict=True))
-    stored = _stored(archive_fields(tablespace, seen, UUID))
+    stored = _stored(archive_fields(seen, UUID))
     return (
         *((Order("pins", after),) if moved else ()),
-        *(Order("what may expire", _expiry(step)) for step in expiry_steps(tablespace, seen, UUID)),
+        *(Order("what may expire", _expiry(step)) for step in expiry_steps(seen, UUID)),
         *((Order("the status", stored),) if stored != look.stored else ()),
     )
 

@@ -253,12 +253,13 @@ def seen(world: World, at: int) -> Any:
             found = replace(DATABASE, cluster=resource(world, at), objects=objects_of(world, at), dependents=users)
             return replace(found, bookkeeper=log, root=root)
         case _:
+            declared = replace(SETTLED, tablespace=resource(world, at))
             if not world.made[DB].there:
-                return replace(SETTLED, herddb=None)
+                return replace(declared, herddb=None)
             reached = world.serves(ZK)
             record = SETTLED.record if made.volumes else RecordAbsent()
             nodes = SETTLED.nodes if world.serves(DB) else dict.fromkeys(SETTLED.nodes, SILENCE)
-            return replace(SETTLED, record=record if reached else SILENCE, log_left=made.znodes if reached else SILENCE, nodes=nodes)
+            return replace(declared, record=record if reached else SILENCE, log_left=made.znodes if reached else SILENCE, nodes=nodes)
 
 
 @cache

@@ -40,6 +40,7 @@ PATH = f"/demo/db/herd/logPins/{UUID}/archive"
 CLAIM: Any = {"persistentVolumeClaim": {"claimName": "archives"}}
 FORGETFUL = with_status(quickstart("Tablespace"), uuid=UUID)
 ARCHIVED = with_spec(FORGETFUL, log=TablespaceLog(archive=LogArchive(destination=CLAIM, every_seconds=30)))
+ARCHIVING = replace(SEEN, tablespace=ARCHIVED)
 HELD = ArchivedRange((3, 0), 1_000, True, (5, 9), 61_500, (5, 10))
 LATER = replace(HELD, begins_log=False, first=(4, 0))
 PROGRESS = ArchiveProgress("archives", HELD, 62_000, 31.4)
@@ -47,7 +48,7 @@ PROGRESS = ArchiveProgress("archives", HELD, 62_000, 31.4)
 
 def pins(tablespace: Tablespace, progress: Any, pin: LogPin | Unknown | None) -> list[tuple[Any, Any]]:
     """What the pin becomes, and the version that was read."""
-    steps = log_pin_steps(tablespace, replace(SEEN, archive=ArchiveObserved(progress, pin)), UUID)
+    steps = log_pin_steps(replace(SEEN, tablespace=tablespace, archive=ArchiveObserved(progress, pin)), UUID)
     assert all(step.path == PATH for step in steps)
     return [(step.lsn, step.version) for step in steps]
 
@@ -87,11 +88,11 @@ def test_all_pins_go_with_the_resource_and_an_archive_never_does() -> None:
     assert step is not None
     assert step.present
     seen = replace(SEEN, log_pin=LogPin((5, 3), 8), archive=ArchiveObserved(PROGRESS, LogPin((5, 2), 4)))
-    first = plan_tablespace_deletion(ARCHIVED, seen, 0.0)
+    first = plan_tablespace_deletion(replace(seen, tablespace=ARCHIVED), 0.0)
     assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)] * 3
-    (last,) = plan_tablespace_deletion(ARCHIVED, replace(SEEN, disk_pin=None), 0.0).actions
+    (last,) = plan_tablespace_deletion(replace(ARCHIVING, disk_pin=None), 0.0).actions
     assert isinstance(last, SetFinalizer)
-    unread = plan_tablespace_deletion(ARCHIVED, replace(SEEN, archive=ArchiveObserved(pin=Unknown("silence"))), 0.0)
+    unread = plan_tablespace_deletion(replace(ARCHIVING, archive=ArchiveObserved(pin=Unknown("silence"))), 0.0)
     assert (unread.actions, unread.wait is not None) == ((), True)
 
 
@@ -99,21 +100,21 @@ def test_nothing_is_archived_of_a_database_that_is_refused_or_was_not_looked_at(
     """The ledgers that it lists may be those of others, as by another BookKeeperCluster of their ids."""
     said = SEEN.herddb.status.conditions[0].model_copy(update={"status": "False", "reason": "InvalidSpec"})
     for database in (with_status(SEEN.herddb, conditions=(said,)), quickstart("HerdDBCluster")):
-        assert archive_steps(ARCHIVED, replace(SEEN, herddb=database), "spark:1").actions == ()
+        assert archive_steps(replace(ARCHIVING, herddb=database), "spark:1").actions == ()
 
 
 def test_no_archiver_is_made_before_a_sql_node_is_ready_and_one_that_is_there_stays_as_declared() -> None:
     """Whether the listed ledgers are the database's own is found out before its first node is made."""
     before = replace(SEEN, nodes={})
-    assert archive_steps(ARCHIVED, before, "spark:1").actions == ()
-    (made,) = archive_steps(ARCHIVED, SEEN, "spark:1").actions
+    assert archive_steps(replace(before, tablespace=ARCHIVED), "spark:1").actions == ()
+    (made,) = archive_steps(ARCHIVING, "spark:1").actions
     assert isinstance(made, Apply)
-    (changed,) = archive_steps(ARCHIVED, replace(before, objects=objects(live((made.manifest,)))), "spark:2").actions
+    (changed,) = archive_steps(replace(before, tablespace=ARCHIVED, objects=objects(live((made.manifest,)))), "spark:2").actions
     assert isinstance(changed, Apply)
 
 
 def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
-    made = archive_steps(ARCHIVED, SEEN, "spark:1")
+    made = archive_steps(ARCHIVING, "spark:1")
     (apply,) = made.actions
     assert isinstance(apply, Apply)
     assert (apply.new, made.requeue_after_seconds) == (True, 30)
@@ -122,11 +123,11 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
     assert container["args"][-2:] == ["--every", "30"]
     live = {**apply.manifest, "metadata": {**apply.manifest["metadata"], "uid": "a-deployment"}}
     there = replace(SEEN, objects=Objects({("Deployment", "flights-archive"): live}))
-    assert archive_steps(ARCHIVED, there, "spark:1").actions == ()
-    assert archive_steps(ARCHIVED, replace(SEEN, taken=("Deployment flights-archive",)), "spark:1").actions == ()
-    (gone,) = archive_steps(FORGETFUL, there, "spark:1").actions
+    assert archive_steps(replace(there, tablespace=ARCHIVED), "spark:1").actions == ()
+    assert archive_steps(replace(ARCHIVING, taken=("Deployment flights-archive",)), "spark:1").actions == ()
+    (gone,) = archive_steps(there, "spark:1").actions
     assert gone == Delete("apps/v1", "Deployment", "flights-archive", "a-deployment", Reason.REMOVED)
-    assert archive_steps(FORGETFUL, SEEN, "spark:1").actions == ()
+    assert archive_steps(SEEN, "spark:1").actions == ()
 
 
 @pytest.mark.parametrize(
@@ -146,12 +147,12 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
 def test_it_is_told_whether_the_archive_keeps_up(
     situation: str, observed: ArchiveObserved, status: str, reason: Reason, words: str
 ) -> None:
-    (condition,) = log_archived(ARCHIVED, replace(SEEN, archive=observed)).values()
+    (condition,) = log_archived(replace(ARCHIVING, archive=observed)).values()
     assert (condition.status, condition.reason, words in condition.message) == (status, reason, True), (situation, condition)
 
 
 def fields(progress: Any, *checkpoints: Checkpoint, tablespace: Tablespace = ARCHIVED) -> dict[str, Any]:
-    return archive_fields(tablespace, replace(SEEN, checkpoints=checkpoints, archive=ArchiveObserved(progress)), UUID)
+    return archive_fields(replace(SEEN, tablespace=tablespace, checkpoints=checkpoints, archive=ArchiveObserved(progress)), UUID)
 
 
 def test_the_status_has_what_is_archived_and_how_old_it_may_be() -> None:
@@ -217,7 +218,7 @@ def test_an_archive_is_no_more_current_than_its_report_is_old_whatever_the_archi
     for written_at, current_at in ((100.0, 100_000), (9_500.0, 9_000_000), (None, 9_000_000)):
         assert decode_archive_progress(ahead, written_at).current_at_millis == current_at
     seen = replace(SEEN, archive=ArchiveObserved(decode_archive_progress(ahead, 100.0), now=3_600.0))
-    (condition,) = log_archived(ARCHIVED, seen).values()
+    (condition,) = log_archived(replace(seen, tablespace=ARCHIVED)).values()
     assert (condition.status, condition.reason) == ("False", Reason.ARCHIVE_LAGS)
 
 
@@ -274,7 +275,7 @@ def opened(secrets: dict[str, dict[str, str] | None]) -> StoreSecrets | Problem:
 
 def archiver(secrets: dict[str, dict[str, str] | None]) -> Any:
     """The archiver's Deployment; None while none is made."""
-    made = archive_steps(IN_STORE, replace(SEEN, archive=ArchiveObserved(store=opened(secrets))), "spark:1")
+    made = archive_steps(replace(SEEN, tablespace=IN_STORE, archive=ArchiveObserved(store=opened(secrets))), "spark:1")
     assert made.requeue_after_seconds == 30
     return next((action.manifest for action in made.actions if isinstance(action, Apply)), None)
 
@@ -302,7 +303,7 @@ def test_an_archiver_is_started_anew_when_what_its_store_is_opened_with_changes_
 
     assert marks(SECRETS) == marks({**SECRETS, "archive-ca": {"ca.crt": "certificates", "tls.key": "x"}, "other": None})
     assert marks(SECRETS) != marks({**SECRETS, "archive-keys": {**KEYS, "AWS_SECRET_ACCESS_KEY": "another"}})
-    on_volume = archive_steps(ARCHIVED, SEEN, "spark:1").actions[0]
+    on_volume = archive_steps(ARCHIVING, "spark:1").actions[0]
     assert isinstance(on_volume, Apply)
     assert "annotations" not in on_volume.manifest["spec"]["template"]["metadata"]
 
@@ -331,7 +332,7 @@ def test_no_archiver_is_made_before_its_store_can_be_opened_and_the_condition_na
     store = opened(secrets)
     for progress in (None, PROGRESS, replace(THERE, trouble="refused"), replace(THERE, current_at_millis=None)):
         observed = ArchiveObserved(progress, trouble="no pod", now=63, store=store)
-        (condition,) = log_archived(IN_STORE, replace(SEEN, archive=observed)).values()
+        (condition,) = log_archived(replace(SEEN, tablespace=IN_STORE, archive=observed)).values()
         assert (condition.status, condition.reason) == ("False", Reason.WAITING_FOR_SECRET)
         assert f"{FIELD}.{words}" in condition.message
 
@@ -339,7 +340,7 @@ def test_no_archiver_is_made_before_its_store_can_be_opened_and_the_condition_na
 def test_an_archiver_that_has_its_keys_already_goes_on_without_their_secret_until_it_lags() -> None:
     def condition(now: float) -> tuple[str, str, str]:
         observed = ArchiveObserved(THERE, now=now, store=opened({}))
-        (found,) = log_archived(IN_STORE, replace(SEEN, archive=observed)).values()
+        (found,) = log_archived(replace(SEEN, tablespace=IN_STORE, archive=observed)).values()
         return found.status, found.reason, found.message
 
     status, reason, message = condition(100)
@@ -348,14 +349,16 @@ def test_an_archiver_that_has_its_keys_already_goes_on_without_their_secret_unti
     assert condition(213)[:2] == ("False", Reason.WAITING_FOR_SECRET)
     running = {("Deployment", "flights-archive"): {"metadata": {"name": "flights-archive", "uid": "u", "annotations": {}}}}
     there = replace(SEEN, objects=Objects(running), archive=ArchiveObserved(store=opened({})))
-    assert archive_steps(IN_STORE, there, "spark:1").actions == ()
+    assert archive_steps(replace(there, tablespace=IN_STORE), "spark:1").actions == ()
 
 
 def test_what_a_store_or_its_archiver_refuses_is_told_as_the_archiver_says_it() -> None:
     refused = replace(
         THERE, trouble=f"{FIELD.removesuffix('.objectStore')} (--destination) is 's3://archives/flights': the object store has no"
     )
-    (condition,) = log_archived(IN_STORE, replace(SEEN, archive=ArchiveObserved(refused, now=63, store=opened(SECRETS)))).values()
+    (condition,) = log_archived(
+        replace(SEEN, tablespace=IN_STORE, archive=ArchiveObserved(refused, now=63, store=opened(SECRETS)))
+    ).values()
     assert (condition.status, condition.reason) == ("False", Reason.ARCHIVE_STANDS)
     assert condition.message.endswith(refused.trouble)
 
@@ -373,7 +376,7 @@ def test_an_archive_that_is_opened_without_a_secret_is_told_with_its_account_and
     azure = {"uri": "az://archives/logs", "storageAccount": "account", "serviceAccountName": "archives"}
     declared = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"objectStore": azure}}}))
     store = store_secrets(declared.spec.log.archive.destination.object_store, {}, UIDS, FIELD)
-    made = archive_steps(declared, replace(SEEN, archive=ArchiveObserved(store=store)), "spark:1")
+    made = archive_steps(replace(SEEN, tablespace=declared, archive=ArchiveObserved(store=store)), "spark:1")
     (template,) = (action.manifest["spec"]["template"] for action in made.actions if isinstance(action, Apply))
     assert (template["spec"]["serviceAccountName"], template["spec"]["automountServiceAccountToken"]) == ("archives", False)
     assert template["metadata"]["labels"]["azure.workload.identity/use"] == "true"

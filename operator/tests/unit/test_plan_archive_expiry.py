@@ -143,15 +143,15 @@ def test_nothing_goes_while_nobody_knows_which_log_it_is() -> None:
     assert isinstance(decision, KeptWhole)
     assert "the BookKeeperCluster bk does not exist" in decision.why
     unknown = replace(SEEN, archive=seen(order=ordered(22, 5)), checkpoints=(base(8),), instance_id=NO_INSTANCE)
-    (step,) = expiry_steps(TOLD, unknown, UUID)
+    (step,) = expiry_steps(replace(unknown, tablespace=TOLD), UUID)
     assert (step.order, step.version, step.why) == (None, 3, decision.why)
 
 
 def test_nothing_goes_for_a_checkpoint_whose_volume_is_gone_nor_does_the_window_begin_with_it() -> None:
     gone = replace(SEEN, archive=seen(order=ordered(22, 5)), checkpoints=(base(8), base(3)), without_files=frozenset({"d8"}))
-    (step,) = expiry_steps(TOLD, gone, UUID)
+    (step,) = expiry_steps(replace(gone, tablespace=TOLD), UUID)
     assert (step.order, step.version) == (None, 3)
-    found = archive_fields(EXPIRES, replace(gone, archive=seen(LATER)), UUID)
+    found = archive_fields(replace(gone, tablespace=EXPIRES, archive=seen(LATER)), UUID)
     assert found["recoveryWindow"]["fromLsn"] == {"ledgerId": 27, "entryId": 5}
     assert "the oldest base is d3" in found["archive"]["expiry"]
 
@@ -160,9 +160,9 @@ def test_nothing_goes_for_a_checkpoint_whose_key_is_gone() -> None:
     """The archive before it may be all that somebody can still read."""
     why = "the Checkpoint d8 needs the key 2026-11, which the Secret keys does not have"
     locked = replace(SEEN, archive=seen(order=ordered(22, 5), doubted={"d8": why}), checkpoints=(base(20), base(8)))
-    (step,) = expiry_steps(TOLD, locked, UUID)
+    (step,) = expiry_steps(replace(locked, tablespace=TOLD), UUID)
     assert (step.order, step.version, step.why) == (None, 3, why)
-    assert archive_fields(EXPIRES, locked, UUID)["archive"]["expiry"] == f"nothing expires: {why}"
+    assert archive_fields(replace(locked, tablespace=EXPIRES), UUID)["archive"]["expiry"] == f"nothing expires: {why}"
     assert decide_expiry(archive(), seen(doubted={"d20": why}), (base(20), base(8)), LOG) == decide_expiry(
         archive(), seen(), (base(8),), LOG
     )
@@ -195,7 +195,7 @@ def test_a_schedule_keeps_no_checkpoint_for_an_archive_that_begins_with_the_log(
 
 def test_an_archive_without_a_retention_keeps_everything() -> None:
     assert decide_expiry(archive(None), seen(), (base(20), base(8)), LOG) is None
-    assert expiry_steps(ARCHIVED, replace(SEEN, archive=seen(), checkpoints=(base(8),)), UUID) == ()
+    assert expiry_steps(replace(SEEN, tablespace=ARCHIVED, archive=seen(), checkpoints=(base(8),)), UUID) == ()
 
 
 def window(days: float, ledger: int | None = None) -> RecoveryWindow:
@@ -205,7 +205,7 @@ def window(days: float, ledger: int | None = None) -> RecoveryWindow:
 
 def steps(tablespace: Tablespace, observed: ArchiveObserved, *checkpoints: Checkpoint) -> list[tuple[Any, ...]]:
     """What the archiver is told, and the version that was read."""
-    found = expiry_steps(tablespace, replace(SEEN, archive=observed, checkpoints=checkpoints), UUID)
+    found = expiry_steps(replace(SEEN, tablespace=tablespace, archive=observed, checkpoints=checkpoints), UUID)
     assert all(step.path == PATH for step in found)
     return [(None if step.order is None else step.order.keep_from, step.version) for step in found]
 
@@ -246,7 +246,7 @@ def test_the_archiver_looks_at_the_base_where_it_can() -> None:
         for there in (CLAIM, {"objectStore": {"uri": "s3://backups", "credentialsSecretRef": {"name": "keys"}}})
     )
     for found, manifest in ((here, here.manifest), (base(8), ""), (in_a_store, "")):
-        (step,) = expiry_steps(TOLD, replace(SEEN, archive=seen(), checkpoints=(found,)), UUID)
+        (step,) = expiry_steps(replace(SEEN, tablespace=TOLD, archive=seen(), checkpoints=(found,)), UUID)
         assert step.order == ExpiryOrder("archives", (22, 5), manifest or "")
     assert described(step) == (
         Reason.ARCHIVE_EXPIRES,
@@ -261,17 +261,17 @@ def test_the_archiver_of_a_store_looks_at_the_base_that_is_in_the_same_one() -> 
     observed = replace(seen(), progress=ArchiveProgress("s3://backups", WHOLE, millis(0), 1.0))
     for destination, manifest in ((store, base(8).manifest), (Destination.model_validate(CLAIM), "")):
         found = base(8).model_copy(update={"spec": base(8).spec.model_copy(update={"destination": destination})})
-        (step,) = expiry_steps(with_spec(TOLD, log=log), replace(SEEN, archive=observed, checkpoints=(found,)), UUID)
+        (step,) = expiry_steps(replace(SEEN, tablespace=with_spec(TOLD, log=log), archive=observed, checkpoints=(found,)), UUID)
         assert step.order == ExpiryOrder("s3://backups", (22, 5), manifest or "")
 
 
 def test_what_may_go_is_taken_back_with_the_resource() -> None:
-    plan = plan_tablespace_deletion(TOLD, replace(SEEN, archive=seen(order=ordered(22, 5))), 0.0)
+    plan = plan_tablespace_deletion(replace(SEEN, tablespace=TOLD, archive=seen(order=ordered(22, 5))), 0.0)
     assert [action.order for action in plan.actions if isinstance(action, SetArchiveExpiry)] == [None]
 
 
 def fields(observed: ArchiveObserved, *checkpoints: Checkpoint) -> dict[str, Any]:
-    return archive_fields(EXPIRES, replace(SEEN, archive=observed, checkpoints=checkpoints), UUID)
+    return archive_fields(replace(SEEN, tablespace=EXPIRES, archive=observed, checkpoints=checkpoints), UUID)
 
 
 @pytest.mark.parametrize(
@@ -292,11 +292,11 @@ def test_the_window_is_true_whatever_has_gone_already(situation: str, observed: 
 
 def test_while_nobody_knows_which_log_it_is_the_window_stays_as_it_was_told_and_the_status_says_why() -> None:
     unknown = replace(SEEN, archive=seen(LATER), checkpoints=(base(8),), instance_id=NO_INSTANCE)
-    found = archive_fields(TOLD, unknown, UUID)
+    found = archive_fields(replace(unknown, tablespace=TOLD), UUID)
     assert found["recoveryWindow"] == {"fromLsn": {"ledgerId": 22, "entryId": 5}}
     assert found["archive"]["expiry"].startswith("nothing expires: the BookKeeperCluster bk does not exist")
-    assert "recoveryWindow" not in archive_fields(EXPIRES, unknown, UUID)
-    whole = archive_fields(TOLD, replace(unknown, archive=seen()), UUID)
+    assert "recoveryWindow" not in archive_fields(replace(unknown, tablespace=EXPIRES), UUID)
+    whole = archive_fields(replace(unknown, tablespace=TOLD, archive=seen()), UUID)
     assert whole["recoveryWindow"]["fromLsn"] == {"ledgerId": 0, "entryId": 0}, "an archive that begins with the log needs no Checkpoint"
 
 
@@ -330,7 +330,7 @@ def test_what_is_in_the_way_of_expiry_is_told_and_the_log_is_archived_all_the_sa
     assert isinstance(stuck.progress, ArchiveProgress)
     stuck = replace(stuck, progress=replace(stuck.progress, expiry_trouble="a gap"))
     assert fields(stuck, base(8))["archive"]["expiry"].endswith("; earlier segments could not be deleted: a gap")
-    (condition,) = log_archived(EXPIRES, replace(SEEN, archive=stuck)).values()
+    (condition,) = log_archived(replace(SEEN, tablespace=EXPIRES, archive=stuck)).values()
     assert (condition.status, "nothing expires: a gap" in condition.message) == ("True", True)
     assert fields(seen())["archive"]["firstLsn"] == {"ledgerId": 0, "entryId": 0}
 
@@ -400,7 +400,7 @@ GONE = {"unreadable": Unknown("ZooKeeper is silent"), "dropped": RecordAbsent(),
 @pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
 def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_tablespaces_record_is_not_there(gone: Any) -> None:
     told = with_status(ARCHIVED, uuid=UUID, archive=NEWEST, recovery_window=window(9))
-    fields = summarize_tablespace(told, replace(SEEN, record=gone, archive=seen(LATER), checkpoints=(base(9), base(8)))).fields
+    fields = summarize_tablespace(replace(SEEN, tablespace=told, record=gone, archive=seen(LATER), checkpoints=(base(9), base(8)))).fields
     assert fields.get("recoveryWindow") == {"fromLsn": {"ledgerId": 21, "entryId": 5}}
     stored = with_status(ARCHIVED, uuid=UUID, archive=ArchiveStatus.model_validate(fields["archive"]), recovery_window=window(9))
     assert needed_by_archive(stored, (base(9), base(8)), INSTANCE, NOON) == {"d9"}
@@ -410,7 +410,7 @@ def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_archivers_r
     told = with_status(ARCHIVED, uuid=UUID, archive=ArchiveStatus(claim_name="archives"), recovery_window=window(9))
     checkpoints = (base(9), base(8))
     for lost in (ArchiveObserved(None), seen(None)):
-        found = archive_fields(told, replace(SEEN, archive=lost, checkpoints=checkpoints), UUID)
+        found = archive_fields(replace(SEEN, tablespace=told, archive=lost, checkpoints=checkpoints), UUID)
         stored = with_status(
             ARCHIVED,
             uuid=UUID,
@@ -419,7 +419,9 @@ def test_a_schedule_keeps_what_the_window_begins_with_also_while_the_archivers_r
         )
         assert needed_by_archive(stored, checkpoints, INSTANCE, NOON) == {"d9"}
     elsewhere = with_status(told, archive=ArchiveStatus(claim_name="another"))
-    assert "recoveryWindow" not in archive_fields(elsewhere, replace(SEEN, archive=ArchiveObserved(None)), UUID), "another archive begins"
+    assert "recoveryWindow" not in archive_fields(replace(SEEN, tablespace=elsewhere, archive=ArchiveObserved(None)), UUID), (
+        "another archive begins"
+    )
 
 
 def test_a_schedule_does_not_know_what_an_archive_needs_of_which_the_status_says_nothing() -> None:

@@ -43,6 +43,7 @@ ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
 METADATA = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
 STORE = MetadataStore("zk-0:2181", serving=True)
 MINE = with_status(with_spec(TABLESPACE, deletion_policy="Delete"), uuid="a-uuid")
+MADE = replace(SETTLED, tablespace=MINE)
 LATE = PATIENCE_SECONDS + 1
 
 
@@ -217,64 +218,64 @@ def test_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up_by_name(
 
 
 def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
-    assert plan_tablespace_deletion(MINE, SETTLED, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights"),)
-    dropped = replace(SETTLED, record=RecordAbsent())
-    logs = plan_tablespace_deletion(MINE, dropped, 1.0).actions[0]
+    assert plan_tablespace_deletion(MADE, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights"),)
+    dropped = replace(MADE, record=RecordAbsent())
+    logs = plan_tablespace_deletion(dropped, 1.0).actions[0]
     assert isinstance(logs, DeleteLogs)
     assert logs.uuids == ("a-uuid",)
-    assert [type(action) for action in plan_tablespace_deletion(MINE, replace(dropped, log_left=False), 1.0).actions] == [SetFinalizer]
+    assert [type(action) for action in plan_tablespace_deletion(replace(dropped, log_left=False), 1.0).actions] == [SetFinalizer]
 
 
 @pytest.mark.parametrize(
-    ("situation", "tablespace", "seen"),
+    ("situation", "seen"),
     [
-        ("it was refused, since another resource has the name", TABLESPACE, SETTLED),
-        ("another tablespace has the name now", MINE, replace(SETTLED, record=VersionedRecord(replace(RECORD, uuid="another"), 0))),
-        ("ZooKeeper does not answer", MINE, replace(SETTLED, record=Unknown("silence"))),
-        ("the HerdDBCluster no longer exists", MINE, replace(SETTLED, herddb=None)),
+        ("it was refused, since another resource has the name", replace(SETTLED, tablespace=TABLESPACE)),
+        ("another tablespace has the name now", replace(MADE, record=VersionedRecord(replace(RECORD, uuid="another"), 0))),
+        ("ZooKeeper does not answer", replace(MADE, record=Unknown("silence"))),
+        ("the HerdDBCluster no longer exists", replace(MADE, herddb=None)),
     ],
 )
-def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(situation, tablespace, seen):
+def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(situation, seen):
     for age in (1.0, LATE):
-        plan = plan_tablespace_deletion(tablespace, seen, age)
+        plan = plan_tablespace_deletion(seen, age)
         assert not [action for action in plan.actions if isinstance(action, DropTablespace)], situation
 
 
 def test_a_tablespace_that_another_resource_has_taken_over_is_left_to_that():
     heir = with_metadata(with_status(TABLESPACE, uuid="a-uuid"), name="heir", uid="uid-of-heir")
     unread = Declared("flights", heir.model_copy(update={"spec": None}), readable=False)
-    for seen, known in product((SETTLED, replace(SETTLED, record=RecordAbsent())), ({"others": (heir,)}, {"unread_others": (unread,)})):
-        (step,) = plan_tablespace_deletion(MINE, replace(seen, **known), 1.0).actions
+    for seen, known in product((MADE, replace(MADE, record=RecordAbsent())), ({"others": (heir,)}, {"unread_others": (unread,)})):
+        (step,) = plan_tablespace_deletion(replace(seen, **known), 1.0).actions
         assert isinstance(step, SetFinalizer)
         assert (step.present, step.reason) == (False, Reason.DATA_KEPT)
         assert "heir" in step.message
 
 
 def test_what_was_never_made_needs_no_deletion():
-    (step,) = plan_tablespace_deletion(with_spec(TABLESPACE, deletion_policy="Delete"), SETTLED, 1.0).actions
+    (step,) = plan_tablespace_deletion(replace(SETTLED, tablespace=with_spec(TABLESPACE, deletion_policy="Delete")), 1.0).actions
     assert (step.present, step.reason) == (False, Reason.DATA_DELETED)
 
 
 @pytest.mark.parametrize(
     ("situation", "seen"),
     [
-        ("there is no database", replace(SETTLED, herddb=None)),
-        ("the database has no log yet", replace(SETTLED, log=None)),
-        ("the record can't be read", replace(SETTLED, record=Unknown("silence"))),
-        ("nobody leads HerdDB's own tablespace", replace(SETTLED, system_leader=None)),
-        ("its leader is not Ready", replace(SETTLED, nodes={})),
-        ("its leader does not answer", replace(SETTLED, nodes={"db-herddb-1": Unknown("silence")})),
-        ("the log can't be read", replace(SETTLED, record=RecordAbsent(), log_left=Unknown("silence"))),
+        ("there is no database", replace(MADE, herddb=None)),
+        ("the database has no log yet", replace(MADE, log=None)),
+        ("the record can't be read", replace(MADE, record=Unknown("silence"))),
+        ("nobody leads HerdDB's own tablespace", replace(MADE, system_leader=None)),
+        ("its leader is not Ready", replace(MADE, nodes={})),
+        ("its leader does not answer", replace(MADE, nodes={"db-herddb-1": Unknown("silence")})),
+        ("the log can't be read", replace(MADE, record=RecordAbsent(), log_left=Unknown("silence"))),
     ],
 )
 def test_a_tablespace_s_deletion_waits_for_whom_it_needs_and_then_gives_up(situation, seen):
-    waiting = plan_tablespace_deletion(MINE, seen, PATIENCE_SECONDS - 1)
+    waiting = plan_tablespace_deletion(seen, PATIENCE_SECONDS - 1)
     assert (waiting.actions, waiting.wait is not None) == ((), True), situation
-    assert gives_up(plan_tablespace_deletion(MINE, seen, PATIENCE_SECONDS)), situation
+    assert gives_up(plan_tablespace_deletion(seen, PATIENCE_SECONDS)), situation
 
 
 def test_a_database_that_is_gone_is_given_up_so_that_the_namespace_can_go():
-    assert gives_up(plan_tablespace_deletion(MINE, replace(SETTLED, herddb=None), LATE))
+    assert gives_up(plan_tablespace_deletion(replace(MADE, herddb=None), LATE))
 
 
 NOW = datetime.datetime(2026, 1, 1, 0, 10, 0, tzinfo=datetime.UTC)

@@ -46,6 +46,7 @@ FORGETFUL = with_status(quickstart("Tablespace"), uuid=UUID)
 KEEPS = with_spec(FORGETFUL, log=TablespaceLog(keep_until_checkpoint=True))
 NODE = "db-herddb-0"
 SEEN = TablespaceObserved(
+    tablespace=FORGETFUL,
     herddb=ready(quickstart("HerdDBCluster")),
     log=LOG_STORE,
     record=VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE,), 1, 30_000), 4),
@@ -56,6 +57,7 @@ SEEN = TablespaceObserved(
     nodes={NODE: (NodeTablespace("flights", UUID, "leader", True, (9, 7), None),)},
     instance_id=INSTANCE,
 )
+KEEPING = replace(SEEN, tablespace=KEEPS)
 
 
 def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any) -> Checkpoint:
@@ -77,7 +79,7 @@ def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any)
 
 def pinned(tablespace: Tablespace, *checkpoints: Checkpoint, pin: LogPin | Unknown | None = None) -> list[tuple[Any, Any]]:
     """What the pin becomes, and the version that was read."""
-    steps = log_pin_steps(tablespace, replace(SEEN, checkpoints=checkpoints, log_pin=pin), UUID)
+    steps = log_pin_steps(replace(SEEN, tablespace=tablespace, checkpoints=checkpoints, log_pin=pin), UUID)
     assert {step.path for step in steps} <= {PATH, DISK_PATH}
     return [(step.lsn, step.version) for step in steps if step.path == PATH]
 
@@ -126,20 +128,20 @@ def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_newest
     deleted = with_metadata(checkpoint("b", (9, 0)), deletion_timestamp="2026-01-01T00:00:00Z")
     assert pinned(KEEPS, older, deleted, pin=LogPin((9, 0), 8)) == [((7, 0), 8)]
     assert pinned(KEEPS, pin=LogPin((5, 3), 8)) == [(BEGIN, 8)]
-    unread = replace(SEEN, checkpoints=(older,), log_pin=LogPin((9, 0), 8), archive=ArchiveObserved(unread=Unknown("b can't be read")))
-    assert log_pin_steps(KEEPS, unread, UUID) == (), "the one that can't be read may be the newest"
+    unread = replace(KEEPING, checkpoints=(older,), log_pin=LogPin((9, 0), 8), archive=ArchiveObserved(unread=Unknown("b can't be read")))
+    assert log_pin_steps(unread, UUID) == (), "the one that can't be read may be the newest"
 
 
 def test_what_is_left_of_the_log_is_kept_for_an_older_checkpoint_once_the_volume_of_the_newest_is_gone():
     """The resources stay when somebody deletes a volume claim with their files."""
     older, newest = checkpoint("a", (7, 0)), checkpoint("b", (9, 0))
     known = {NODE: on_disk("leader", (10, 5))}
-    seen = replace(SEEN, checkpoints=(older, newest), log_pin=LogPin((9, 0), 8), disk_pin=LogPin((9, 0), 5), nodes=known)
-    assert log_pin_steps(KEEPS, seen, UUID) == ()
+    seen = replace(KEEPING, checkpoints=(older, newest), log_pin=LogPin((9, 0), 8), disk_pin=LogPin((9, 0), 5), nodes=known)
+    assert log_pin_steps(seen, UUID) == ()
     gone = replace(seen, without_files=frozenset({"b"}))
-    assert [(step.path, step.lsn, step.version) for step in log_pin_steps(KEEPS, gone, UUID)] == [(PATH, (7, 0), 8), (DISK_PATH, (7, 0), 5)]
+    assert [(step.path, step.lsn, step.version) for step in log_pin_steps(gone, UUID)] == [(PATH, (7, 0), 8), (DISK_PATH, (7, 0), 5)]
     all_gone = replace(seen, without_files=frozenset({"a", "b"}))
-    assert [step.lsn for step in log_pin_steps(KEEPS, all_gone, UUID)] == [BEGIN, BEGIN]
+    assert [step.lsn for step in log_pin_steps(all_gone, UUID)] == [BEGIN, BEGIN]
 
 
 KEYS = {"persistentVolumeClaim": {"claimName": "c"}, "encryption": {"keysSecretRef": {"name": "keys"}}}
@@ -173,8 +175,8 @@ def test_a_checkpoint_that_nobody_may_be_able_to_read_lets_nothing_go(made, clai
     older = with_spec(older, destination=Destination.model_validate({"persistentVolumeClaim": {"claimName": "other"}}))
     found = (older, newest)
     doubted = doubts(found, volumes, keys)
-    seen = replace(SEEN, checkpoints=found, without_files=without_files(found, volumes), archive=ArchiveObserved(doubted=doubted))
-    steps = log_pin_steps(KEEPS, replace(seen, log_pin=LogPin(BEGIN, 8), disk_pin=LogPin(BEGIN, 5)), UUID)
+    seen = replace(KEEPING, checkpoints=found, without_files=without_files(found, volumes), archive=ArchiveObserved(doubted=doubted))
+    steps = log_pin_steps(replace(seen, log_pin=LogPin(BEGIN, 8), disk_pin=LogPin(BEGIN, 5)), UUID)
     assert [step.lsn for step in steps] == [lsn, lsn]
     assert why is None or why in doubted["b"]
 
@@ -182,11 +184,11 @@ def test_a_checkpoint_that_nobody_may_be_able_to_read_lets_nothing_go(made, clai
 def test_a_checkpoint_of_a_time_that_the_log_lost_lets_nothing_go():
     """The volumes were put back to older copies, and the log ends in ledger 6 again; the resources know a later Checkpoint."""
     kept, lost = checkpoint("kept", (5, 3)), checkpoint("lost", (9, 0))
-    seen = replace(SEEN, checkpoints=(kept, lost), ledgers=LedgerList((4, 5, 6), (0, 0, 0), 4))
-    moved = [(step.path, step.lsn) for step in log_pin_steps(KEEPS, replace(seen, disk_pin=LogPin(BEGIN, 0)), UUID)]
+    seen = replace(KEEPING, checkpoints=(kept, lost), ledgers=LedgerList((4, 5, 6), (0, 0, 0), 4))
+    moved = [(step.path, step.lsn) for step in log_pin_steps(replace(seen, disk_pin=LogPin(BEGIN, 0)), UUID)]
     assert moved == [(PATH, (5, 3)), (DISK_PATH, (5, 3))]
     unread = replace(seen, ledgers=Unknown("the list can't be decoded"), log_pin=LogPin((5, 3), 8), disk_pin=LogPin((5, 3), 8))
-    assert log_pin_steps(KEEPS, unread, UUID) == (), "any of them may be the one"
+    assert log_pin_steps(unread, UUID) == (), "any of them may be the one"
 
 
 def test_a_pin_that_can_t_be_read_is_left_alone():
@@ -201,10 +203,10 @@ def test_a_checkpoint_that_does_not_tell_of_which_log_it_is_lets_nothing_go(mani
 
 def test_while_nobody_knows_which_log_it_is_a_pin_stays_and_one_that_is_missing_keeps_everything():
     found = checkpoint("a", (5, 3))
-    seen = replace(SEEN, checkpoints=(found,), instance_id=NO_INSTANCE)
-    assert log_pin_steps(KEEPS, replace(seen, log_pin=LogPin((4, 0), 8)), UUID) == ()
-    assert log_pin_steps(KEEPS, replace(seen, log_pin=LogPin(None, 8)), UUID) == (), "it keeps everything as it is"
-    (step,) = log_pin_steps(KEEPS, seen, UUID)
+    seen = replace(KEEPING, checkpoints=(found,), instance_id=NO_INSTANCE)
+    assert log_pin_steps(replace(seen, log_pin=LogPin((4, 0), 8)), UUID) == ()
+    assert log_pin_steps(replace(seen, log_pin=LogPin(None, 8)), UUID) == (), "it keeps everything as it is"
+    (step,) = log_pin_steps(seen, UUID)
     assert (step.lsn, step.version) == (BEGIN, None)
     assert "the BookKeeperCluster bk does not exist" in step.why
 
@@ -223,9 +225,7 @@ def test_a_tablespace_that_does_not_ask_for_it_has_no_pin():
 
 
 def test_the_pin_goes_before_everything_else():
-    plan = plan_tablespace(
-        KEEPS, replace(SEEN, record=VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE,), 1, 1), 4)), "spark:1"
-    )
+    plan = plan_tablespace(replace(KEEPING, record=VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE,), 1, 1), 4)), "spark:1")
     assert [type(action).__name__ for action in plan.actions] == ["SetLogPin", "ChangeTablespaceRecord"]
 
 
@@ -234,24 +234,24 @@ def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
     step = finalizer_step(KEEPS, NO_DEPENDENTS)
     assert step is not None
     assert step.present
-    first = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=LogPin((5, 3), 8)), 0.0)
+    first = plan_tablespace_deletion(replace(KEEPING, log_pin=LogPin((5, 3), 8)), 0.0)
     assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)] * 2
-    (last,) = plan_tablespace_deletion(KEEPS, replace(SEEN, disk_pin=None), 0.0).actions
+    (last,) = plan_tablespace_deletion(replace(KEEPING, disk_pin=None), 0.0).actions
     assert isinstance(last, SetFinalizer)
     assert (last.present, last.reason) == (False, Reason.DATA_KEPT)
-    away = replace(SEEN, log=None)
-    waiting = plan_tablespace_deletion(KEEPS, away, 0.0)
+    away = replace(KEEPING, log=None)
+    waiting = plan_tablespace_deletion(away, 0.0)
     assert (waiting.actions, waiting.wait is not None) == ((), True), "a pin that nobody looked for would keep the log for ever"
-    (given_up,) = plan_tablespace_deletion(KEEPS, away, PATIENCE_SECONDS).actions
+    (given_up,) = plan_tablespace_deletion(away, PATIENCE_SECONDS).actions
     assert isinstance(given_up, SetFinalizer)
     assert (given_up.present, given_up.reason) == (False, Reason.DELETION_GIVEN_UP)
-    unread = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=Unknown("silence")), 0.0)
+    unread = plan_tablespace_deletion(replace(KEEPING, log_pin=Unknown("silence")), 0.0)
     assert (unread.actions, unread.wait is not None) == ((), True)
 
 
 @pytest.mark.parametrize("seen", [SEEN, replace(SEEN, log_pin=LogPin((5, 3), 8)), replace(SEEN, herddb=None, log=None)])
 def test_under_retain_a_deletion_drops_nothing(seen):
-    plan: Plan = plan_tablespace_deletion(KEEPS, seen, 0.0)
+    plan: Plan = plan_tablespace_deletion(seen, 0.0)
     assert not any(isinstance(action, DropTablespace) for action in plan.actions)
     assert any(isinstance(action, SetLogPin | SetFinalizer) for action in plan.actions)
 
@@ -309,7 +309,7 @@ def held(*checkpoints: Checkpoint, tablespace: Tablespace = FORGETFUL, pin: LogP
     """From where on the bookies keep what one disk alone holds, and the version that was read; None when nothing changes."""
     views = {NODE: on_disk("leader", (8, 5)), OTHER: on_disk("follower", (6, 3)), **nodes}
     seen = replace(SEEN, record=RECORD_OF_TWO, nodes=views, checkpoints=checkpoints, disk_pin=pin)
-    steps = [step for step in log_pin_steps(tablespace, seen, UUID) if step.path == DISK_PATH]
+    steps = [step for step in log_pin_steps(replace(seen, tablespace=tablespace), UUID) if step.path == DISK_PATH]
     return [(step.lsn, step.version) for step in steps]
 
 
@@ -333,7 +333,7 @@ def test_a_copy_that_a_checkpoint_found_different_is_no_second_disk():
     comparison = ComparisonStatus(node=OTHER, tablespace_uuid=UUID, lsn=Lsn(ledger_id=6, entry_id=9), result="Different")
     different = with_status(checkpoint("c", (6, 9)), phase="Failed", comparison=comparison)
     views = {NODE: on_disk("leader", (8, 5)), OTHER: on_disk("follower", (6, 3))}
-    plan = plan_tablespace(FORGETFUL, replace(SEEN, record=RECORD_OF_TWO, nodes=views, checkpoints=(different,), disk_pin=None), "spark:1")
+    plan = plan_tablespace(replace(SEEN, record=RECORD_OF_TWO, nodes=views, checkpoints=(different,), disk_pin=None), "spark:1")
     assert [step.lsn for step in plan.actions if isinstance(step, SetLogPin) and step.path == DISK_PATH] == [BEGIN]
 
 
@@ -360,7 +360,7 @@ def test_what_is_left_of_the_log_is_kept_once_the_rows_are_on_one_disk_again():
     assert held(pin=LogPin((6, 3), 5), **{OTHER: on_disk("follower", (6, 3), differs="had other rows")}) == [(BEGIN, 5)]
     assert held(checkpoint("c", (4, 2)), pin=LogPin((6, 3), 5), **{OTHER: on_disk("follower", (6, 3), barred=True)}) == [((4, 2), 5)]
     one_left = replace(SEEN, disk_pin=LogPin((6, 3), 5), nodes={NODE: on_disk("leader", (8, 5))})
-    (step,) = log_pin_steps(FORGETFUL, one_left, UUID)
+    (step,) = log_pin_steps(one_left, UUID)
     assert (step.lsn, step.version) == (BEGIN, 5), "the second replica was removed"
 
 

@@ -51,6 +51,7 @@ RECORD = TablespaceRecord("a-uuid", "restored", NODES[0], NODES, 1, 30_000)
 JOB = "restored-restore"
 KEYS = Encryption.model_validate({"keysSecretRef": {"name": "backup-keys"}})
 ABSENT = TablespaceObserved(
+    tablespace=DECLARED,
     herddb=ready(quickstart("HerdDBCluster")),
     log=LOG_STORE,
     record=RecordAbsent(),
@@ -74,7 +75,7 @@ MADE = replace(
 
 
 def plan(tablespace, seen) -> Plan:
-    return plan_tablespace(tablespace, seen, "spark:1")
+    return plan_tablespace(replace(seen, tablespace=tablespace), "spark:1")
 
 
 def with_job(condition: str | None = None, said: RestoreSummary | None = None, progress=None) -> TablespaceObserved:
@@ -92,7 +93,7 @@ def with_job(condition: str | None = None, said: RestoreSummary | None = None, p
 
 def after(tablespace, seen):
     """The resource with the status that was written."""
-    fields = {**summarize_tablespace(tablespace, seen).fields, **plan(tablespace, seen).decided_fields}
+    fields = {**summarize_tablespace(replace(seen, tablespace=tablespace)).fields, **plan(tablespace, seen).decided_fields}
     return with_status(tablespace, **{key: value for key, value in fields.items() if value is not None})
 
 
@@ -137,7 +138,7 @@ def test_what_a_refused_restore_advises_can_be_done_and_drops_nothing(policy):
     """The API server's rules let nobody remove spec.bootstrap."""
     refused = plan(DECLARED, MADE)
     assert "delete this Tablespace, which drops nothing, and create it without spec.bootstrap" in refused.wait.message
-    (left,) = plan_tablespace_deletion(with_spec(DECLARED, deletion_policy=policy), MADE, 0.0).actions
+    (left,) = plan_tablespace_deletion(replace(MADE, tablespace=with_spec(DECLARED, deletion_policy=policy)), 0.0).actions
     assert isinstance(left, SetFinalizer)
 
 
@@ -147,7 +148,7 @@ def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():
     assert refused.wait is not None
     assert refused.wait.reason is Reason.INVALID_SPEC
     assert "HerdDB already has a tablespace restored (a-uuid)" in refused.wait.message
-    summary = summarize_tablespace(DECLARED, MADE)
+    summary = summarize_tablespace(MADE)
     assert (summary.health.status, summary.fields.get("uuid"), summary.fields.get("restore")) == ("False", None, None)
 
 
@@ -259,18 +260,18 @@ def test_clients_get_their_secret_once_the_content_is_verified():
     ],
 )
 def test_it_is_not_ready_while_it_is_restored_though_its_copies_are_settled(situation, seen, phase, reason, words):
-    summary = summarize_tablespace(BEGUN, seen)
+    summary = summarize_tablespace(replace(seen, tablespace=BEGUN))
     assert (summary.health.status, summary.health.reason, summary.fields["restore"]["phase"]) == ("False", reason, phase), situation
     assert words in summary.health.message
 
 
 def test_a_verified_one_is_ready_and_stays_so_though_its_job_and_its_checkpoint_are_gone():
     said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=3, entry_id=9, rows=100, verified="100 rows of 2 tables compared")
-    summary = summarize_tablespace(BEGUN, with_job("Complete", said))
+    summary = summarize_tablespace(replace(with_job("Complete", said), tablespace=BEGUN))
     assert summary.health.status == "True"
     restored = after(BEGUN, with_job("Complete", said))
     assert (restored.restore.rows, restored.restore.lsn.entry_id, restored.restore.verified) == (100, 9, "100 rows of 2 tables compared")
-    later = summarize_tablespace(restored, replace(MADE, checkpoint=None))
+    later = summarize_tablespace(replace(MADE, tablespace=restored, checkpoint=None))
     assert later.health.status == "True"
     assert later.fields["restore"]["phase"] == "Succeeded"
     assert not any(isinstance(action, Apply) and action.manifest["kind"] == "Job" for action in plan(restored, MADE).actions)
@@ -281,7 +282,7 @@ def test_a_restore_whose_status_was_lost_goes_on(seen):
     """The metadata tell that the tablespace is its own."""
     lost = BEGUN.model_copy(update={"status": None})
     assert lost.is_restoring
-    assert summarize_tablespace(lost, seen).health.reason is Reason.RESTORING
+    assert summarize_tablespace(replace(seen, tablespace=lost)).health.reason is Reason.RESTORING
     assert after(lost, seen).restore.manifest == MANIFEST
     assert plan(lost, seen).wait is None or plan(lost, seen).wait.reason is not Reason.INVALID_SPEC
     jobs = [action for action in plan(lost, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Job"]
@@ -295,7 +296,7 @@ def test_what_the_job_of_an_earlier_tablespace_of_this_name_restored_is_not_in_t
     noted = after(again, replace(ABSENT, objects=earlier.objects))
     assert (noted.restore.phase, noted.restore.verified) == ("Pending", None)
     begun = with_status(noted, uuid="a-uuid", restore=noted.restore)
-    summary = summarize_tablespace(begun, earlier)
+    summary = summarize_tablespace(replace(earlier, tablespace=begun))
     assert (summary.health.status, summary.health.reason) == ("False", Reason.RESTORING)
     assert f"the Job {JOB} belongs to an earlier resource of this name" in summary.health.message
     assert [action for action in plan(begun, earlier).actions if isinstance(action, Apply)] == []
@@ -305,7 +306,7 @@ def test_what_is_filled_is_not_filled_again_though_its_status_was_lost():
     said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=3, entry_id=9, rows=100, verified="100 rows of 2 tables compared")
     lost = after(BEGUN, with_job("Complete", said)).model_copy(update={"status": None})
     assert not lost.is_restoring
-    assert summarize_tablespace(lost, replace(MADE, checkpoint=None)).health.status == "True"
+    assert summarize_tablespace(replace(MADE, tablespace=lost, checkpoint=None)).health.status == "True"
     assert not any(isinstance(action, Apply) and action.manifest["kind"] == "Job" for action in plan(lost, MADE).actions)
 
 
@@ -318,7 +319,7 @@ def test_after_a_failure_the_next_job_goes_on_once_the_failed_one_is_deleted():
 
 def test_a_tablespace_without_bootstrap_has_no_restore():
     plain = with_spec(DECLARED, bootstrap=None)
-    summary = summarize_tablespace(with_status(plain, uuid="a-uuid"), MADE)
+    summary = summarize_tablespace(replace(MADE, tablespace=with_status(plain, uuid="a-uuid")))
     assert (summary.health.status, summary.fields["restore"]) == ("True", None)
 
 
@@ -412,9 +413,9 @@ def test_an_archive_in_an_object_store_is_opened_with_keys_of_its_own(files):
 
 
 def test_while_no_row_is_loaded_the_checkpoint_of_the_moment_is_made():
-    summary = summarize_tablespace(NOTED, with_job(progress=Unknown("there is no such table")))
+    summary = summarize_tablespace(replace(with_job(progress=Unknown("there is no such table")), tablespace=NOTED))
     assert summary.health.message.startswith("the checkpoint of that moment is being made from the archive of the log")
-    assert "3 of 10 rows" in summarize_tablespace(NOTED, with_job(progress=RestoreProgress(3, 10))).health.message
+    assert "3 of 10 rows" in summarize_tablespace(replace(with_job(progress=RestoreProgress(3, 10)), tablespace=NOTED)).health.message
 
 
 def test_which_moment_was_restored_is_told_with_the_checkpoint_that_was_made_of_it():
@@ -437,7 +438,7 @@ def test_which_moment_was_restored_is_told_with_the_checkpoint_that_was_made_of_
 
 def test_a_moment_that_can_not_be_had_is_told_with_what_can_be_done():
     said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "spec.bootstrap.target.lsn (--to) is 9,9: the archive ends with 3,8")
-    message = summarize_tablespace(NOTED, with_job("Failed", said)).health.message
+    message = summarize_tablespace(replace(with_job("Failed", said), tablespace=NOTED)).health.message
     assert (
         "the archive ends with 3,8; for another moment, delete this Tablespace and create one with that; once the cause is fixed" in message
     )

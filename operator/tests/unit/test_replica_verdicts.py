@@ -148,10 +148,10 @@ def test_what_the_status_says_of_a_tablespace_that_had_the_name_before_counts_no
 
 def test_a_copy_that_differs_is_remembered_off_the_list_until_it_was_moved_aside():
     off = replace(SEEN, record=VersionedRecord(replace(RECORD, replicas=(LEADER, SECOND)), 5), checkpoints=(checkpoint("c", 9, "flights"),))
-    fields = summarize_tablespace(TABLESPACE, off).fields
+    fields = summarize_tablespace(off).fields
     assert [(entry["node"], entry["role"], entry["verdict"]) for entry in fields["replicas"]][-1] == (FIRST, "removed", "Different")
     moved = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9"})
-    assert FIRST not in [entry["node"] for entry in summarize_tablespace(moved, off).fields["replicas"]]
+    assert FIRST not in [entry["node"] for entry in summarize_tablespace(replace(off, tablespace=moved)).fields["replicas"]]
 
 
 @pytest.mark.parametrize(("declared", "status"), [(2, "True"), (3, "False")])
@@ -162,7 +162,7 @@ def test_a_copy_that_differs_on_a_node_that_left_the_database_is_remembered_and_
         record=VersionedRecord(replace(RECORD, replicas=(LEADER, FIRST)), 5),
         checkpoints=(checkpoint("b", 8), checkpoint("c", 9, "flights", node=SECOND)),
     )
-    summary = summarize_tablespace(TABLESPACE, off)
+    summary = summarize_tablespace(off)
     assert summary.conditions[REPLICAS_VERIFIED].status == status
     assert (SECOND, "removed") in [(entry["node"], entry["role"]) for entry in summary.fields["replicas"]]
 
@@ -173,6 +173,7 @@ def copy(role: str) -> NodeTablespace:
 
 RECORD = TablespaceRecord("a-uuid", "flights", LEADER, (LEADER, FIRST, SECOND), 1, 30_000)
 SEEN = TablespaceObserved(
+    tablespace=TABLESPACE,
     herddb=ready(quickstart("HerdDBCluster")),
     log=LOG_STORE,
     record=VersionedRecord(RECORD, 4),
@@ -226,17 +227,17 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
 )
 def test_replicas_are_verified_once_each_follower_was_equal(checkpoints, status, reason, message):
     before = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{SECOND}": "4,7"})
-    health = summarize_tablespace(before, replace(SEEN, checkpoints=checkpoints)).conditions[REPLICAS_VERIFIED]
+    health = summarize_tablespace(replace(SEEN, tablespace=before, checkpoints=checkpoints)).conditions[REPLICAS_VERIFIED]
     assert (health.status, health.reason, health.message) == (status, reason, message)
 
 
 def test_without_a_follower_nothing_can_be_verified():
     alone = replace(SEEN, record=VersionedRecord(replace(RECORD, replicas=(LEADER,)), 4))
-    assert summarize_tablespace(TABLESPACE, alone).conditions[REPLICAS_VERIFIED].reason is Reason.NOT_VERIFIED
+    assert summarize_tablespace(alone).conditions[REPLICAS_VERIFIED].reason is Reason.NOT_VERIFIED
 
 
 def test_each_replica_has_its_verdict_in_the_status():
-    fields = summarize_tablespace(TABLESPACE, replace(SEEN, checkpoints=(checkpoint("c", 9, "flights"),))).fields
+    fields = summarize_tablespace(replace(SEEN, checkpoints=(checkpoint("c", 9, "flights"),))).fields
     assert fields["replicas"] == [
         {"node": LEADER, "role": "leader", "verdict": "NotChecked"},
         {
@@ -255,8 +256,8 @@ def test_each_replica_has_its_verdict_in_the_status():
 def test_verdicts_are_kept_while_the_list_of_replicas_cant_be_read():
     """A Checkpoint that was deleted tells nobody again."""
     known = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(9, "flights"),))
-    summary = summarize_tablespace(known, replace(SEEN, record=Unknown("ZooKeeper did not answer")))
+    summary = summarize_tablespace(replace(SEEN, tablespace=known, record=Unknown("ZooKeeper did not answer")))
     assert [(copy["verdict"], copy["role"]) for copy in summary.fields["replicas"]] == [("Different", "unknown")]
     assert summary.conditions[REPLICAS_VERIFIED].status == "Unknown"
     again = with_status(TABLESPACE, uuid="a-uuid", replicas=tuple(map(ReplicaStatus.model_validate, summary.fields["replicas"])))
-    assert summarize_tablespace(again, SEEN).conditions[REPLICAS_VERIFIED].reason is Reason.REPLICA_DIFFERS
+    assert summarize_tablespace(replace(SEEN, tablespace=again)).conditions[REPLICAS_VERIFIED].reason is Reason.REPLICA_DIFFERS

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from situations import quickstart, readable, with_status
 from test_known_to_differ import document
-from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
+from test_replica_verdicts import FIRST, LEADER, RECORD, checkpoint, copy
+from test_replica_verdicts import SEEN as SETTLED
 
 from herdkeeper.api import Tablespace
 from herdkeeper.clients.cluster_reader import ClusterReader
@@ -26,6 +27,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 TABLESPACE = with_status(quickstart("Tablespace"), uuid="a-uuid")
+SEEN = replace(SETTLED, tablespace=TABLESPACE)
 AT = (4, 20)
 
 
@@ -74,7 +76,7 @@ def test_nobody_is_switched_over_to_a_follower_that_has_other_numbers_of_rows():
 
 def test_the_condition_names_the_tables():
     seen = replace(SEEN, nodes={**SEEN.nodes, LEADER: counted("leader", t=11), FIRST: counted("follower", t=1)})
-    found = summarize_tablespace(TABLESPACE, seen).conditions[REPLICAS_VERIFIED]
+    found = summarize_tablespace(seen).conditions[REPLICAS_VERIFIED]
     assert (found.reason, "in t" in found.message) == (Reason.DIFFERS_FROM_LEADER, True)
     assert "verify: Follower" in found.message
 
@@ -93,7 +95,7 @@ MISCOUNTED = replace(
 
 def test_a_follower_with_other_numbers_of_rows_than_the_leader_can_t_lead_and_is_kept():
     """The leader may be the one that lacks rows: what the followers have is not given away for its word."""
-    actions = plan_tablespace(TABLESPACE, MISCOUNTED, "an-image").actions
+    actions = plan_tablespace(MISCOUNTED, "an-image").actions
     assert [type(action) for action in actions] == [BarPromotion]
 
 
@@ -103,44 +105,46 @@ def remembering(fields: dict[str, Any]) -> Tablespace:
 
 
 def test_numbers_of_rows_that_differed_once_remove_nothing_later_either():
-    tablespace = remembering(summarize_tablespace(TABLESPACE, MISCOUNTED).fields)
+    tablespace = remembering(summarize_tablespace(MISCOUNTED).fields)
     seen = replace(MISCOUNTED, nodes={**SEEN.nodes, FIRST: (replace(copy("follower"), barred=True),)})
-    assert plan_tablespace(tablespace, seen, "an-image").actions == ()
-    found = summarize_tablespace(tablespace, seen).conditions[REPLICAS_VERIFIED]
+    assert plan_tablespace(replace(seen, tablespace=tablespace), "an-image").actions == ()
+    found = summarize_tablespace(replace(seen, tablespace=tablespace)).conditions[REPLICAS_VERIFIED]
     assert (found.reason, "other rows than the leader" in found.message) == (Reason.DIFFERS_FROM_LEADER, True)
 
 
 def test_numbers_of_rows_that_still_differ_are_neither_noted_nor_written_anew_with_each_entry():
-    (bar,) = plan_tablespace(TABLESPACE, MISCOUNTED, "an-image").actions
+    (bar,) = plan_tablespace(MISCOUNTED, "an-image").actions
     assert isinstance(bar, BarPromotion)
-    fields = summarize_tablespace(TABLESPACE, MISCOUNTED).fields
+    fields = summarize_tablespace(MISCOUNTED).fields
     follower = replace(counted("follower", (4, 25), t=1)[0], barred=True, barred_until=bar.until)
     later = replace(MISCOUNTED, nodes={**SEEN.nodes, LEADER: counted("leader", (4, 25), t=11), FIRST: (follower,)})
-    assert plan_tablespace(remembering(fields), later, "an-image").actions == ()
-    assert summarize_tablespace(remembering(fields), later).fields["replicas"] == fields["replicas"]
+    assert plan_tablespace(replace(later, tablespace=remembering(fields)), "an-image").actions == ()
+    assert summarize_tablespace(replace(later, tablespace=remembering(fields))).fields["replicas"] == fields["replicas"]
     equal_between = replace(later, checkpoints=(checkpoint("c", 22),))
-    (again,) = plan_tablespace(remembering(fields), equal_between, "an-image").actions
+    (again,) = plan_tablespace(replace(equal_between, tablespace=remembering(fields)), "an-image").actions
     assert isinstance(again, BarPromotion)
     assert (again.barred, again.until) == (True, (4, 24)), "what still differs after a Checkpoint found it equal is news"
 
 
 def test_a_checkpoint_decides_what_numbers_of_rows_leave_open():
-    tablespace = remembering(summarize_tablespace(TABLESPACE, MISCOUNTED).fields)
+    tablespace = remembering(summarize_tablespace(MISCOUNTED).fields)
     different = replace(MISCOUNTED, checkpoints=(checkpoint("c", 21, "t"),))
-    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_tablespace(tablespace, different, "an-image").actions)
-    (bar,) = plan_tablespace(TABLESPACE, MISCOUNTED, "an-image").actions
+    actions = plan_tablespace(replace(different, tablespace=tablespace), "an-image").actions
+    assert any(isinstance(action, ChangeTablespaceRecord) for action in actions)
+    (bar,) = plan_tablespace(MISCOUNTED, "an-image").actions
     assert isinstance(bar, BarPromotion)
     assert bar.until == (4, 19), "at one LSN the log outweighs the leader's rows"
     barred = {**SEEN.nodes, FIRST: (replace(copy("follower"), barred=True, barred_until=bar.until),)}
     equal = replace(MISCOUNTED, nodes=barred, checkpoints=(checkpoint("c", 20),))
-    (unbar,) = plan_tablespace(tablespace, equal, "an-image").actions
+    (unbar,) = plan_tablespace(replace(equal, tablespace=tablespace), "an-image").actions
     assert isinstance(unbar, BarPromotion)
     assert not unbar.barred
 
 
 def test_numbers_of_rows_never_keep_a_copy_that_differs_from_the_log_from_being_made_anew():
-    tablespace = remembering(summarize_tablespace(TABLESPACE, replace(MISCOUNTED, checkpoints=(checkpoint("c", 5, "t"),))).fields)
-    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_tablespace(tablespace, MISCOUNTED, "an-image").actions)
+    tablespace = remembering(summarize_tablespace(replace(MISCOUNTED, checkpoints=(checkpoint("c", 5, "t"),))).fields)
+    actions = plan_tablespace(replace(MISCOUNTED, tablespace=tablespace), "an-image").actions
+    assert any(isinstance(action, ChangeTablespaceRecord) for action in actions)
 
 
 STUCK = Unreplayable((7, 41), "TRUNCATE", "t", "a transaction is on the table")
@@ -148,17 +152,17 @@ STUCK = Unreplayable((7, 41), "TRUNCATE", "t", "a transaction is on the table")
 
 def test_an_entry_that_can_t_be_applied_is_told_with_the_way_out():
     stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
-    message = summarize_tablespace(TABLESPACE, replace(SEEN, nodes={**SEEN.nodes, FIRST: (stuck,)})).conditions[LOG_REPLAYABLE].message
+    message = summarize_tablespace(replace(SEEN, nodes={**SEEN.nodes, FIRST: (stuck,)})).conditions[LOG_REPLAYABLE].message
     for part in (FIRST, "LSN 7,41", "flights", "TRUNCATE of t", "a transaction is on the table", "the moment before", "spec.bootstrap"):
         assert part in message
-    assert LOG_REPLAYABLE not in summarize_tablespace(TABLESPACE, SEEN).conditions
+    assert LOG_REPLAYABLE not in summarize_tablespace(SEEN).conditions
 
 
 def test_an_entry_that_another_follower_is_past_may_tell_of_a_bad_copy_and_not_of_a_bad_log():
     stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
     past = replace(copy("follower"), lsn=STUCK.lsn)
     seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (stuck,), "db-herddb-9": (past,)})
-    message = summarize_tablespace(TABLESPACE, seen).conditions[LOG_REPLAYABLE].message
+    message = summarize_tablespace(seen).conditions[LOG_REPLAYABLE].message
     assert "db-herddb-9 is past it" in message
     assert f"delete the volume claim and the pod of {FIRST}" in message
     assert "Nobody can lead" not in message
@@ -166,14 +170,14 @@ def test_an_entry_that_another_follower_is_past_may_tell_of_a_bad_copy_and_not_o
 
 def test_an_entry_that_a_full_disk_refuses_is_no_fault_of_the_log_and_asks_for_no_restore():
     full = replace(copy("booting"), ready=False, unreplayable=replace(STUCK, message="No space left on device", disk=True))
-    health = summarize_tablespace(TABLESPACE, replace(SEEN, nodes={**SEEN.nodes, FIRST: (full,)})).conditions[LOG_REPLAYABLE]
+    health = summarize_tablespace(replace(SEEN, nodes={**SEEN.nodes, FIRST: (full,)})).conditions[LOG_REPLAYABLE]
     assert health.reason is Reason.DISK_REFUSES_REPLAY
     assert "spec.storage.size" in health.message
     assert f"damaged, and if no tablespace has its only replica there, delete the volume claim and the pod of {FIRST}" in health.message
     assert "bootstrap" not in health.message
     stuck = replace(full, unreplayable=STUCK)
     both = replace(SEEN, nodes={**SEEN.nodes, FIRST: (full,), "db-herddb-9": (stuck,)})
-    health = summarize_tablespace(TABLESPACE, both).conditions[LOG_REPLAYABLE]
+    health = summarize_tablespace(both).conditions[LOG_REPLAYABLE]
     assert health.reason is Reason.LOG_UNREPLAYABLE
     assert health.message.startswith("db-herddb-9 can't apply")
 
@@ -183,7 +187,7 @@ def test_a_listed_ledger_of_another_log_is_told_and_asks_for_the_log_s_own_clust
     foreign = replace(copy("booting"), ready=False, unreplayable=Unreplayable((7, -1), "FOREIGN_LEDGER", None, why))
     stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
     seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (foreign,), "db-herddb-9": (stuck,)})
-    health = summarize_tablespace(TABLESPACE, seen).conditions[LOG_REPLAYABLE]
+    health = summarize_tablespace(seen).conditions[LOG_REPLAYABLE]
     assert health.reason is Reason.LOG_UNREPLAYABLE
     assert health.message.startswith(f"{FIRST} can't replay the log of flights: {why}")
     assert "the BookKeeperCluster that has the log" in health.message

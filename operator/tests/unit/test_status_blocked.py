@@ -36,7 +36,8 @@ COPIED = replace(RECORD, replicas=(LEADER, FIRST))
 def blocked(seconds: float | None, record: Any = COPIED):
     """A leader of two settled copies that tells this."""
     leader = replace(copy("leader"), blocked_seconds=seconds)
-    return replace(SEEN, record=VersionedRecord(record, 4), nodes={**SEEN.nodes, LEADER: (leader,), FIRST: (copy("follower"),)})
+    nodes = {**SEEN.nodes, LEADER: (leader,), FIRST: (copy("follower"),)}
+    return replace(SEEN, tablespace=TABLESPACE, record=VersionedRecord(record, 4), nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def blocked(seconds: float | None, record: Any = COPIED):
     ],
 )
 def test_a_tablespace_is_ready_unless_statements_hang_for_long(situation, seconds, reason):
-    assert summarize_tablespace(TABLESPACE, blocked(seconds)).health.reason is reason, situation
+    assert summarize_tablespace(blocked(seconds)).health.reason is reason, situation
 
 
 @pytest.mark.parametrize(
@@ -57,24 +58,23 @@ def test_a_tablespace_is_ready_unless_statements_hang_for_long(situation, second
     [(61, "1 minute"), (119, "1 minute"), (300, "5 minutes"), (3599, "30 minutes"), (3600, "1 hour"), (200_000, "24 hours")],
 )
 def test_the_message_says_for_how_long_and_is_not_written_anew_each_second(seconds, shown):
-    health = summarize_tablespace(TABLESPACE, blocked(seconds)).health
+    health = summarize_tablespace(blocked(seconds)).health
     assert (health.status, f"for over {shown} for the lock" in health.message) == ("False", True), health.message
 
 
 def test_the_message_names_what_helps():
-    message = summarize_tablespace(TABLESPACE, blocked(700)).health.message
+    message = summarize_tablespace(blocked(700)).health.message
     for part in (f"delete the pod {LEADER}", "another replica then leads", "no acknowledged write is lost", "CREATE INDEX"):
         assert part in message
-    alone = summarize_tablespace(with_spec(TABLESPACE, replicas=1), blocked(700, replace(RECORD, replicas=(LEADER,)))).health.message
+    one = replace(blocked(700, replace(RECORD, replicas=(LEADER,))), tablespace=with_spec(TABLESPACE, replicas=1))
+    alone = summarize_tablespace(one).health.message
     assert "it boots from the log and leads again" in alone
     assert "another replica" not in alone
 
 
 def test_it_is_looked_at_again_for_as_long_as_statements_hang():
     declared = replace(COPIED, max_leader_inactivity_millis=TABLESPACE.spec.failover.max_leader_inactivity_seconds * 1000)
-    stuck, *others = (
-        plan_tablespace(TABLESPACE, blocked(seconds, declared), "an-image").requeue_after_seconds for seconds in (700, 0, None)
-    )
+    stuck, *others = (plan_tablespace(blocked(seconds, declared), "an-image").requeue_after_seconds for seconds in (700, 0, None))
     assert stuck == requeue.BLOCKED
     assert all(each is None or each > requeue.BLOCKED for each in others)
 
@@ -87,7 +87,7 @@ def test_it_is_looked_at_again_for_as_long_as_statements_hang():
     ],
 )
 def test_what_a_plan_waits_for_hides_it_only_where_a_person_is_needed(wait, reason):
-    document = status_document(TABLESPACE, summarize_tablespace(TABLESPACE, blocked(700)), Plan((), wait), None, "2026-11-24T21:00:00Z")
+    document = status_document(TABLESPACE, summarize_tablespace(blocked(700)), Plan((), wait), None, "2026-11-24T21:00:00Z")
     assert document["conditions"][0]["reason"] == reason
 
 

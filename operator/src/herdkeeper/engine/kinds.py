@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from herdkeeper.api import (
@@ -28,14 +28,12 @@ from herdkeeper.engine.gauges.audits import LAST_AUDITS
 from herdkeeper.engine.gauges.drills import forget_drill, show_drill
 from herdkeeper.engine.gauges.logs import forget_log, show_log
 from herdkeeper.herddb.deletion import plan_herddb_deletion
-from herdkeeper.herddb.log.in_time import log_standings
 from herdkeeper.herddb.observe.cluster import observe_herddb
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe import observe_tablespace
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
-from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
@@ -121,11 +119,11 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda _, fleet, waited: plan_herddb_deletion(fleet, waited),
         ),
         Tablespace.KIND: Steps(
-            _observe_tablespace,
+            observe_tablespace,
             lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others, seen.unread_others),
-            lambda tablespace, seen: plan_tablespace(tablespace, seen, spark, driver_role),
-            lambda tablespace, seen, _: summarize_tablespace(tablespace, seen),
-            plan_tablespace_deletion,
+            lambda _, seen: plan_tablespace(seen, spark, driver_role),
+            lambda _, seen, __: summarize_tablespace(seen),
+            lambda _, seen, waited: plan_tablespace_deletion(seen, waited),
             show_gauges=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
             remove_gauges=forget_log,
         ),
@@ -164,8 +162,3 @@ def _show_audit(audit: ReplicationAudit, seen: Any, fields: Mapping[str, Any]) -
     """Not of a cluster that is gone: nobody would take the gauges away."""
     if seen.bookkeeper is not None:
         LAST_AUDITS.show(audit, fields, seen.bookkeeper)
-
-
-def _observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> TablespaceObserved:
-    seen = observe_tablespace(tablespace, reader)
-    return replace(seen, standings=log_standings(tablespace, seen))

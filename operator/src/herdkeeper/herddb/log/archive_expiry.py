@@ -80,9 +80,9 @@ def reached_bases(held: ArchivedRange, begins: tuple[int, int], found: Iterable[
     return tuple(base for base in found if begins <= base.restart and base.lsn <= held.last)
 
 
-def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry, ...]:
+def expiry_steps(seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry, ...]:
     """Returns the order to the archiver to expire; none until the status shows the later window."""
-    archive, order = tablespace.spec.log.archive, seen.archive.order
+    archive, order = seen.tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
     decision = None if archive is None else decide_expiry(archive, seen.archive, seen.with_files, seen.log_of(uuid))
@@ -91,7 +91,7 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
             return withdraw(seen, uuid, "spec.log.archive.retention is no longer set")
         case KeptWhole(why):
             return withdraw(seen, uuid, why)
-        case KeptFrom(base) if archive is not None and _published(tablespace, base):
+        case KeptFrom(base) if archive is not None and _published(seen.tablespace, base):
             return _order_expiry(archive, seen, base, uuid)
         case KeptFrom():
             return ()

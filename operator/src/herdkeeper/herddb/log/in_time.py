@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator
 
-from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.checkpoint_base import Base, bases, is_made_for_a_drill
 from herdkeeper.herddb.log.seen import archive_begins, archived_at
@@ -27,14 +26,14 @@ _AFTER_SECONDS = 1.0
 """A check at the very moment of a change could come too early."""
 
 
-def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Standing, ...] | Unknown:
+def log_standings(seen: TablespaceObserved) -> tuple[Standing, ...] | Unknown:
     """Returns the standing of each need; none if nobody needs the log, or there is none yet. Unknown if a decisive read failed."""
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None:
         return ()
     uuid = seen.record.record.uuid
-    if not _is_needed(tablespace, seen):
+    if not _is_needed(seen):
         return ()
-    progress = None if tablespace.spec.log.archive is None else seen.archive.progress
+    progress = None if seen.tablespace.spec.log.archive is None else seen.archive.progress
     for unread in (seen.ledgers, seen.streams, seen.archive.unread, progress):
         if isinstance(unread, Unknown):
             return unread
@@ -44,10 +43,10 @@ def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Sta
     ledgers = seen.ledgers
     found = bases(seen.with_files, seen.log_of(uuid), ledgers)
     if isinstance(found, Unknown):
-        if _wants_checkpoints(tablespace, seen):
+        if _wants_checkpoints(seen):
             return found
         found = ()
-    needs = (*_needs(tablespace, seen, ledgers, found), *_needs_of_streams(seen))
+    needs = (*_needs(seen, ledgers, found), *_needs_of_streams(seen))
     return tuple(standing(need, ledgers, retention, seen.now) for need in needs)
 
 
@@ -95,21 +94,21 @@ def _end(ledgers: LedgerList, index: int, now: datetime.datetime) -> datetime.da
     return moment_of_millis(max(millis for place, millis in openings if place <= successor))
 
 
-def _is_needed(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    log, streams = tablespace.spec.log, isinstance(seen.streams, tuple) and bool(seen.streams)
-    return log.archive is not None or streams or _wants_checkpoints(tablespace, seen)
+def _is_needed(seen: TablespaceObserved) -> bool:
+    log, streams = seen.tablespace.spec.log, isinstance(seen.streams, tuple) and bool(seen.streams)
+    return log.archive is not None or streams or _wants_checkpoints(seen)
 
 
-def _wants_checkpoints(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+def _wants_checkpoints(seen: TablespaceObserved) -> bool:
     # one made for a drill does not show that they are wanted
     made = (each for each in seen.checkpoints if each.metadata.deletion_timestamp is None and not is_made_for_a_drill(each))
-    return tablespace.spec.log.keep_until_checkpoint or any(made)
+    return seen.tablespace.spec.log.keep_until_checkpoint or any(made)
 
 
-def _needs(tablespace: Tablespace, seen: TablespaceObserved, ledgers: LedgerList, found: tuple[Base, ...]) -> Iterator[Need]:
-    log = tablespace.spec.log
+def _needs(seen: TablespaceObserved, ledgers: LedgerList, found: tuple[Base, ...]) -> Iterator[Need]:
+    log = seen.tablespace.spec.log
     newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
-    if _wants_checkpoints(tablespace, seen) and (log.keep_until_checkpoint or not _is_archived(tablespace, seen, newest)):
+    if _wants_checkpoints(seen) and (log.keep_until_checkpoint or not _is_archived(seen, newest)):
         first = None if ledgers.first is None else (ledgers.first, 0)
         yield Need(Needer.CHECKPOINT, first if newest is None else newest.restart, log.keep_until_checkpoint, newest)
     if log.archive is not None:
@@ -125,9 +124,9 @@ def _needs_of_streams(seen: TablespaceObserved) -> Iterator[Need]:
             yield Need(Needer.STREAM, since, kept=True, stream=stream)
 
 
-def _is_archived(tablespace: Tablespace, seen: TablespaceObserved, newest: Base | None) -> bool:
+def _is_archived(seen: TablespaceObserved, newest: Base | None) -> bool:
     """Returns whether a Checkpoint made from the newest one finds the released log in the archive."""
-    archive = tablespace.spec.log.archive
+    archive = seen.tablespace.spec.log.archive
     held = None if archive is None else archived_at(seen.archive, archive.destination.place)
     if archive is None or held is None:
         return False

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from herdkeeper.api import Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.herddb.log.build_archive import build_archiver
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import Delete, Plan, deletions
 from herdkeeper.planning.intent import needed_applies
-from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
@@ -20,15 +17,15 @@ LOOK_SECONDS = 10.0
 """The archiver reports to ZooKeeper, without events. Its report is read as often as it reads the log, but at most at this interval."""
 
 
-def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+def archive_steps(seen: TablespaceObserved, spark_image: str) -> Plan:
     """Create the archiver, or delete it. The archive stays.
 
     While its place can't be opened, nothing changes: a new pod would not start, and a running one may still have the keys. The same holds
     before a SQL node is Ready, and while the database is refused: the listed ledgers may be others'. An archiver that does not encrypt as
     declared is deleted at once: what it writes would stay readable forever.
     """
-    archive, key = tablespace.spec.log.archive, tablespace.key
-    name = TablespaceNames(key).archive
+    tablespace, archive = seen.tablespace, seen.tablespace.spec.log.archive
+    name = tablespace.names.archive
     if archive is None:
         return Plan(deletions((seen.objects.get("Deployment", name),), Reason.REMOVED))
     look = max(LOOK_SECONDS, float(archive.every_seconds))
@@ -38,8 +35,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     too_early = live is None and not seen.nodes  # the first SQL node is made once the listed ledgers were found to be the database's
     if isinstance(seen.archive.store, Problem) or ready is None or ready.reason == Reason.INVALID_SPEC or too_early:
         return Plan(_not_encrypting(archive.destination, live), requeue_after_seconds=look)
-    root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
-    archiver = build_archiver(tablespace, seen.log, root, spark_image, seen.archive.store)
+    archiver = build_archiver(tablespace, seen.log, seen.herddb.names.herd_root, spark_image, seen.archive.store)
     return Plan(needed_applies((archiver,), seen.objects), requeue_after_seconds=look)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from herdkeeper.api import Tablespace
 from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
 from herdkeeper.herddb.log.seen import LogPin, archived_at
@@ -20,12 +19,12 @@ from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK,
 from herdkeeper.shared.unknown import Unknown
 
 
-def log_pin_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+def log_pin_steps(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
     """Returns the actions that bring the pins to the spec. `uuid` is the tablespace's."""
     return (
-        *_for_checkpoints(tablespace, seen, uuid),
-        *_for_the_archive(tablespace, seen, uuid),
-        *_for_a_second_disk(tablespace, seen, uuid),
+        *_for_checkpoints(seen, uuid),
+        *_for_the_archive(seen, uuid),
+        *_for_a_second_disk(seen, uuid),
     )
 
 
@@ -39,11 +38,11 @@ def unreadable_pin(seen: TablespaceObserved) -> Unknown | None:
     return next((pin for pin in (seen.log_pin, seen.archive.pin, seen.disk_pin) if isinstance(pin, Unknown)), None)
 
 
-def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+def _for_checkpoints(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
     pin = seen.log_pin
     if isinstance(pin, Unknown):
         return ()
-    if not tablespace.spec.log.keep_until_checkpoint:
+    if not seen.tablespace.spec.log.keep_until_checkpoint:
         return _remove(seen, uuid, CHECKPOINT, "spec.log.keepUntilCheckpoint is no longer set")
     newest = _newest(seen, uuid)
     if isinstance(newest, Unknown):
@@ -55,9 +54,9 @@ def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
     return _move(seen, (uuid, CHECKPOINT), lsn, why, back=seen.archive.unread is None)
 
 
-def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+def _for_the_archive(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
     """Ledgers are released as a whole, so the pin moves only from one to another."""
-    pin, archive = seen.archive.pin, tablespace.spec.log.archive
+    pin, archive = seen.archive.pin, seen.tablespace.spec.log.archive
     if isinstance(pin, Unknown):
         return ()
     if archive is None:
@@ -70,22 +69,22 @@ def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
     return _move(seen, (uuid, ARCHIVE), lsn, why, back=not isinstance(seen.archive.progress, Unknown))
 
 
-def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+def _for_a_second_disk(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
     """The bookies keep what neither two replicas' disks nor a Checkpoint nor the archive hold. The pin moves only from one ledger to
     another.
     """
     pin = seen.disk_pin
     if isinstance(pin, Unknown):
         return ()
-    if tablespace.spec.log.release_on_one_disk:
+    if seen.tablespace.spec.log.release_on_one_disk:
         return _remove(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk accepts the risk")
-    lsn, why = max([(BEGIN, "only one disk holds its rows"), *_held_twice(tablespace, seen, uuid)])
+    lsn, why = max([(BEGIN, "only one disk holds its rows"), *_held_twice(seen, uuid)])
     if pin is not None and pin.lsn is not None and pin.lsn[0] == lsn[0]:
         return ()
-    return _move(seen, (uuid, SECOND_DISK), lsn, why, back=_every_holder_is_known(tablespace, seen, uuid))
+    return _move(seen, (uuid, SECOND_DISK), lsn, why, back=_every_holder_is_known(seen, uuid))
 
 
-def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
+def _held_twice(seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
     """Yields up to where something besides the bookies and one disk holds the rows, and what. Unknown holders don't count."""
     record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
     views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
@@ -96,19 +95,19 @@ def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> 
     newest = _newest(seen, uuid)
     if newest is not None and not isinstance(newest, Unknown):
         yield newest
-    archive = tablespace.spec.log.archive
+    archive = seen.tablespace.spec.log.archive
     held = archived_at(seen.archive, archive.destination.place) if archive is not None else None
     if held is not None:
         yield held.resume, "everything before is archived"
 
 
-def _every_holder_is_known(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> bool:
+def _every_holder_is_known(seen: TablespaceObserved, uuid: str) -> bool:
     """Returns whether nothing else can hold the rows: each replica tells how far its disk has them, and all Checkpoints and the archive
     could be read.
     """
     if not isinstance(seen.record, VersionedRecord) or seen.archive.unread is not None or isinstance(_newest(seen, uuid), Unknown):
         return False
-    if tablespace.spec.log.archive is not None and isinstance(seen.archive.progress, Unknown):
+    if seen.tablespace.spec.log.archive is not None and isinstance(seen.archive.progress, Unknown):
         return False
     return all(_tells_its_disk(seen.nodes.get(node), uuid) for node in seen.record.record.replicas)
 

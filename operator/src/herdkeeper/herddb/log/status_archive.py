@@ -26,9 +26,9 @@ LATE_SECONDS = 60.0
 LATE_LOOKS = 3
 
 
-def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
+def archive_fields(seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
     """Returns the status fields of a tablespace with this uuid; the previous ones while unknown."""
-    archive = tablespace.spec.log.archive
+    tablespace, archive = seen.tablespace, seen.tablespace.spec.log.archive
     if archive is None:
         return {}
     place, progress = archive.destination.place, seen.archive.progress
@@ -111,9 +111,9 @@ def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble:
             assert_never(decision)
 
 
-def log_archived(tablespace: Tablespace, seen: TablespaceObserved) -> Mapping[str, Health]:
+def log_archived(seen: TablespaceObserved) -> Mapping[str, Health]:
     """Returns the condition by its type, or nothing without an archive."""
-    archive = tablespace.spec.log.archive
+    archive = seen.tablespace.spec.log.archive
     return {} if archive is None else {LOG_ARCHIVED: _health(archive, seen.archive)}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from herdkeeper.api import Tablespace
 from herdkeeper.herddb.log.seen import SeenStream
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.shared.lsn import lsn_fields
@@ -18,10 +17,10 @@ _NOWHERE = (-1, -2)
 """Before all LSNs: an unreadable pin keeps everything."""
 
 
-def stream_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
+def stream_fields(seen: TablespaceObserved) -> dict[str, Any]:
     """Returns the status field; the previous one while unknown. For a moving stream it has nothing that changes as it moves."""
     if isinstance(seen.streams, Unknown):
-        before = tablespace.status.streams if tablespace.status is not None else ()
+        before = seen.tablespace.status.streams if seen.tablespace.status is not None else ()
         return {"streams": [each.document() for each in before]}
     ordered = sorted(seen.streams, key=lambda each: (each.pin.lsn if each.pin is not None else _NOWHERE, each.name))
     return {"streams": [_field(each, seen.now) for each in ordered[:MOST_STREAMS]]}

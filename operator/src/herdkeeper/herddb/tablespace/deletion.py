@@ -19,25 +19,25 @@ def keeps_log(tablespace: Tablespace) -> bool:
     return tablespace.spec.log.keep_until_checkpoint or tablespace.spec.log.archive is not None
 
 
-def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, waited: float) -> Plan:
+def plan_tablespace_deletion(seen: TablespaceObserved, waited: float) -> Plan:
     """Drop the tablespace that this resource created, then delete what DROP leaves behind.
 
     Another tablespace of the same name stays. So does one that another resource has taken over, if this one was gone before its data. With
     Retain the tablespace stays, and only its log is no longer kept: nothing would move the pins any more.
     """
-    uuid = tablespace.made_uuid
-    if tablespace.spec.deletion_policy == "Retain":
-        return _let_go(tablespace, seen, uuid, waited)
+    uuid = seen.tablespace.made_uuid
+    if seen.tablespace.spec.deletion_policy == "Retain":
+        return _let_go(seen, uuid, waited)
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never created a tablespace"),))
     others = (*seen.others, *(each.tablespace for each in seen.unread_others))
     if heirs := [other.metadata.name for other in others if other.made_uuid == uuid]:
         return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it belongs to the Tablespace {heirs[0]} now"),))
-    return _drop(tablespace, seen, uuid, waited)
+    return _drop(seen, uuid, waited)
 
 
-def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
-    what = f"the tablespace {tablespace.sql_name} and its log"
+def _drop(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
+    what = f"the tablespace {seen.tablespace.sql_name} and its log"
     if seen.herddb is None or seen.log is None:
         return wait_or_give_up(waited, what, "the HerdDBCluster no longer exists")
     match seen.record:
@@ -52,10 +52,10 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
             return _delete_log(seen, uuid, waited)
 
 
-def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
+def _let_go(seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
     if (unread := unreadable_pin(seen)) is not None:
         return wait_or_give_up(waited, "what keeps the log", unread.why)
-    if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.log is None:
+    if uuid is not None and keeps_log(seen.tablespace) and seen.herddb is not None and seen.log is None:
         # The pins were not read, and a remaining one would keep the log forever.
         return wait_or_give_up(waited, "what keeps the log", "the BookKeeperCluster does not report where the log is")
     why = "the Tablespace is deleted"

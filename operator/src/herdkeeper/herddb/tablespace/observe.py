@@ -19,6 +19,7 @@ from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_table
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.checkpoint_base import doubts, without_files
 from herdkeeper.herddb.log.identity import instance_of
+from herdkeeper.herddb.log.in_time import log_standings
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder, SeenStream
 from herdkeeper.herddb.observe.cluster import declared_tablespaces
 from herdkeeper.herddb.observe.nodes import read_nodes
@@ -73,10 +74,10 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
     others = tuple(other for other in reader.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     unread_others = tuple(each for each in declared_tablespaces(database, reader) if not each.readable)
     why = Unknown("the HerdDBCluster does not exist, or its spec is invalid" if herddb is None else "the HerdDBCluster has no nodes yet")
-    seen = TablespaceObserved(herddb, log, why, why, None, {}, {}, others, unread_others=unread_others, now=now)
+    seen = TablespaceObserved(tablespace, herddb, log, why, why, None, {}, {}, others, unread_others=unread_others, now=now)
     if herddb is None or log is None:
         return seen
-    seen = _with_metadata(seen, tablespace, herddb, log, reader)
+    seen = _with_metadata(seen, herddb, log, reader)
     objects, taken = _for_clients(tablespace, reader)
     credentials = read_credentials(herddb, reader)
     pods = reader.kubernetes.owned(herddb.KIND, herddb.key, NODES)
@@ -103,7 +104,8 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
         ),
         instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
     )
-    return observe_restore(tablespace, seen, reader)
+    seen = observe_restore(seen, reader)
+    return replace(seen, standings=log_standings(seen))
 
 
 def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
@@ -175,11 +177,9 @@ def _for_clients(tablespace: Tablespace, reader: ClusterReader) -> tuple[Objects
     )
 
 
-def _with_metadata(
-    seen: TablespaceObserved, tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, reader: ClusterReader
-) -> TablespaceObserved:
+def _with_metadata(seen: TablespaceObserved, herddb: HerdDBCluster, log: LogStore, reader: ClusterReader) -> TablespaceObserved:
     """Adds HerdDB's data in ZooKeeper."""
-    root = herddb.names.herd_root
+    tablespace, root = seen.tablespace, herddb.names.herd_root
     uuid = tablespace.made_uuid
     try:
         znodes = reader.znodes(log.zookeeper_address, tablespace.metadata.namespace)

@@ -30,8 +30,9 @@ _ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` 
 _LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
 
 
-def observe_restore(tablespace: Tablespace, seen: TablespaceObserved, reader: ClusterReader) -> TablespaceObserved:
+def observe_restore(seen: TablespaceObserved, reader: ClusterReader) -> TablespaceObserved:
     """Returns the observation with the restore added."""
+    tablespace = seen.tablespace
     if not tablespace.is_restoring:
         return seen
     key = tablespace.key

@@ -42,21 +42,21 @@ EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq above the declared sizes nor adds replicas by itself."""
 
 
-def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
+def plan_tablespace(seen: TablespaceObserved, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
     """Returns the plan for a Tablespace that is not being deleted. `spark_image` and `driver_role` are for the Job that fills one from a
     checkpoint.
     """
-    plan = _plan(tablespace, seen, spark_image, driver_role)
+    plan = _plan(seen, spark_image, driver_role)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
-    check = full_check_steps(tablespace, seen, changes)
-    actions, timing = (*plan.actions, *check.actions), timing_of(tablespace)
+    check = full_check_steps(seen, changes)
+    actions, timing = (*plan.actions, *check.actions), timing_of(seen.tablespace)
     again = soonest(plan.requeue_after_seconds, check.requeue_after_seconds)
     to_next = seconds_to_next(timing, seen.now) if timing is not None and not timing.suspend else None
     to_next = soonest(
         to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stalled_stream(seen), _seconds_to_blocked_statements(seen)
     )
     again = requeue_after_seconds(again, to_next, acts=bool(actions))
-    return replace(plan, actions=actions, requeue_after_seconds=again, decided_fields=restore_note(tablespace, seen))
+    return replace(plan, actions=actions, requeue_after_seconds=again, decided_fields=restore_note(seen))
 
 
 def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
@@ -69,8 +69,8 @@ def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
             return None
 
 
-def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
-    reference = tablespace.spec.herd_db_ref.name
+def _plan(seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
+    tablespace, reference = seen.tablespace, seen.tablespace.spec.herd_db_ref.name
     if seen.herddb is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} does not exist, or its spec is invalid")
     if seen.log is None:
@@ -79,14 +79,14 @@ def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, dr
         case Unknown(why):
             return Plan.waiting(Reason.UNREADABLE, why)
         case RecordAbsent():
-            return before_creation(tablespace, seen) or _create(tablespace, seen)
+            return before_creation(seen) or _create(seen)
         case VersionedRecord(record):
             not_ours = _why_another_tablespace(tablespace, record) or refuse_existing(tablespace, record)
             if not_ours is not None:
                 return not_ours
             verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
             judging = replace(seen, nodes=judged(seen.nodes, record.uuid, verdicts))
-            return _with_pins(tablespace, judging, seen.record, spark_image, driver_role)
+            return _with_pins(judging, seen.record, spark_image, driver_role)
 
 
 def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
@@ -97,7 +97,8 @@ def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespac
     return next((entry for entry in view if entry.name == name), None)
 
 
-def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
+def _create(seen: TablespaceObserved) -> Plan:
+    tablespace = seen.tablespace
     if tablespace.made_uuid:
         return Plan.waiting(
             Reason.DATA_LOST,
@@ -120,30 +121,30 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
     )
 
 
-def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord) -> Plan:
+def _adjust(seen: TablespaceObserved, found: VersionedRecord) -> Plan:
     """Bring the record to the spec. A node that must not promote itself is barred first: its replica may stay for long."""
     record = found.record
-    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
+    verdicts = verdicts_in_force(seen.tablespace, record.uuid, seen.checkpoints, seen.nodes)
     said = {node: own_replica(seen, node, record.name) for node in verdicts}
-    bars = promotion_bars(tablespace.spec.herd_db_ref.name, record, said, verdicts)
-    plan = _change_record(tablespace, seen, found, verdicts)
+    bars = promotion_bars(seen.tablespace.spec.herd_db_ref.name, record, said, verdicts)
+    plan = _change_record(seen, found, verdicts)
     if not bars:
         return plan
     return replace(plan, actions=(*bars, *plan.actions), requeue_after_seconds=soonest(plan.requeue_after_seconds, requeue.SOON))
 
 
-def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:
+def _change_record(seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:
     record = found.record
-    millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
+    millis = seen.tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
         return Plan((_change(seen, found, wished, "failover settings as declared"),), requeue_after_seconds=requeue.NEXT_STEP)
-    if proven := _proven(tablespace, record.uuid, verdicts):
+    if proven := _proven(seen.tablespace, record.uuid, verdicts):
         return Plan(proven, requeue_after_seconds=requeue.NEXT_STEP)
-    return _step_plan(tablespace, seen, found, next_replica(_replica_state(tablespace, seen, record, verdicts)))
+    return _step_plan(seen, found, next_replica(_replica_state(seen, record, verdicts)))
 
 
-def _step_plan(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, step: Step | Wait | None) -> Plan:
+def _step_plan(seen: TablespaceObserved, found: VersionedRecord, step: Step | Wait | None) -> Plan:
     """Returns a step of the replica list as a plan."""
     record = found.record
     match step:
@@ -155,9 +156,9 @@ def _step_plan(tablespace: Tablespace, seen: TablespaceObserved, found: Versione
             change = _change(seen, found, fewer, f"no replica on {node} any more, since {why}")
             return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), requeue_after_seconds=requeue.SOON)
         case SetAside(node, verdict):
-            order = SetCopyAside(tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
+            order = SetCopyAside(seen.tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
             state = Rebuilt(verdict.lsn, max(verdict.lsn, _end_of_log(seen, record)), uuid=record.uuid)
-            mark = _mark(tablespace, node, state, Reason.REPLICA_SET_ASIDE)
+            mark = _mark(seen.tablespace, node, state, Reason.REPLICA_SET_ASIDE)
             return Plan((order, mark), requeue_after_seconds=requeue.NEXT_STEP)
         case Wait():
             return Plan((), step, requeue.SOON)
@@ -189,9 +190,7 @@ def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> 
     return Annotate.on(tablespace, {f"{names.SET_ASIDE_PREFIX}{node}": state.text}, reason)
 
 
-def _replica_state(
-    tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]
-) -> ReplicaState:
+def _replica_state(seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> ReplicaState:
     here = verdicts_on(verdicts, (record.leader, *record.replicas, *_staying(seen)))
     on_list = {record.leader, *record.replicas}
     # for a replica only the log's verdict counts; a removed one is of no value
@@ -200,11 +199,11 @@ def _replica_state(
     }
     return ReplicaState(
         record,
-        tablespace.spec.replicas,
+        seen.tablespace.spec.replicas,
         _leaving(seen),
         {node: own_replica(seen, node, record.name) for node in {record.leader, *record.replicas, *different}},
         _by_work(seen, {*record.replicas, *different}),
-        tablespace.spec.preferred_leader,
+        seen.tablespace.spec.preferred_leader,
         seen.places,
         different,
     )
@@ -233,18 +232,18 @@ def _why_another_tablespace(tablespace: Tablespace, record: TablespaceRecord) ->
     )
 
 
-def _with_pins(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
+def _with_pins(seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     """Pins come first: what they keep must not be gone before the rest is done."""
-    plan = _fill_or_serve(tablespace, seen, found, spark_image, driver_role)
-    archive = archive_steps(tablespace, seen, spark_image)
+    plan = _fill_or_serve(seen, found, spark_image, driver_role)
+    archive = archive_steps(seen, spark_image)
     return replace(
         plan,
         actions=(
-            *_note_made(tablespace, found.record.uuid),
-            *log_pin_steps(tablespace, seen, found.record.uuid),
+            *_note_made(seen.tablespace, found.record.uuid),
+            *log_pin_steps(seen, found.record.uuid),
             *plan.actions,
             *archive.actions,
-            *expiry_steps(tablespace, seen, found.record.uuid),
+            *expiry_steps(seen, found.record.uuid),
         ),
         requeue_after_seconds=soonest(plan.requeue_after_seconds, archive.requeue_after_seconds),
     )
@@ -258,23 +257,23 @@ def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
     return (Annotate.on(tablespace, {names.MADE_ANNOTATION: mark.text(tablespace.metadata.uid)}, Reason.TABLESPACE_MADE),)
 
 
-def _fill_or_serve(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
-    if tablespace.is_restoring:
-        return _fill(tablespace, seen, found, spark_image, driver_role)
-    return _for_clients(tablespace, seen, _adjust(tablespace, seen, found))
+def _fill_or_serve(seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
+    if seen.tablespace.is_restoring:
+        return _fill(seen, found, spark_image, driver_role)
+    return _for_clients(seen, _adjust(seen, found))
 
 
-def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
+def _fill(seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     """Plan replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
-    plan = _adjust(tablespace, seen, found)
+    plan = _adjust(seen, found)
     if not is_settled(own_replica(seen, found.record.leader, found.record.name)):
         return plan
-    filling = plan_restore(tablespace, seen, spark_image, driver_role)
+    filling = plan_restore(seen, spark_image, driver_role)
     soon = soonest(plan.requeue_after_seconds, filling.requeue_after_seconds)
     return replace(plan, actions=(*plan.actions, *filling.actions), wait=filling.wait or plan.wait, requeue_after_seconds=soon)
 
 
-def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:
+def _for_clients(seen: TablespaceObserved, plan: Plan) -> Plan:
     """Returns the plan with the connection Secret. A taken name does not block the replicas: the data does not depend on it."""
     if seen.taken:
         taken = f"the {' and the '.join(seen.taken)} was not created by the operator: delete it, or give this resource another name"
@@ -288,8 +287,8 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     # the leader's URL shows how to connect to every node: it changes only after all have restarted
     address = seen.log.applications_address
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
-    secret = needed_applies((build_connection_secret(tablespace, address, seen.credentials, authorities),), seen.objects)
-    service = tablespace.names.leader_service
+    secret = needed_applies((build_connection_secret(seen.tablespace, address, seen.credentials, authorities),), seen.objects)
+    service = seen.tablespace.names.leader_service
     unmade = None if seen.objects.get("Service", service) is not None else requeue.PENDING
     return replace(plan, actions=(*plan.actions, *secret), requeue_after_seconds=plan.requeue_after_seconds or unmade)
 

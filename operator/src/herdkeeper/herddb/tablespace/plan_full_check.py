@@ -54,39 +54,39 @@ class DeferredCheck:
 CheckDecision = Start | StartedCheck | DeferredCheck | Missed | NotDue
 
 
-def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecision:
+def decide_check(seen: TablespaceObserved) -> CheckDecision:
     """Returns the decision on the newest unhandled time of `spec.fullCheck`. Earlier missed times are skipped."""
-    return _decide(tablespace, seen, _why_refused(tablespace, seen))
+    return _decide(seen, _why_refused(seen))
 
 
-def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckDecision:
-    timing = timing_of(tablespace)
+def _decide(seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckDecision:
+    tablespace, timing = seen.tablespace, timing_of(seen.tablespace)
     due = pending_time(timing, _done_until(tablespace, seen.now), seen.now) if timing is not None else None
     if timing is None or due is None:
         return NotDue()
-    if _unrecorded(tablespace, seen) is not None:
+    if _unrecorded(seen) is not None:
         return StartedCheck(due)
     replicas = len(seen.record.record.replicas) if isinstance(seen.record, VersionedRecord) else 0
     if max(tablespace.spec.replicas, replicas) <= 1:
         return Missed(due, NO_FOLLOWER)
-    in_the_way = _blocking_check(tablespace, seen, due)
+    in_the_way = _blocking_check(seen, due)
     decision = decide_time(timing, due, in_the_way, seen.now)
     if in_the_way is not None or not isinstance(refused, str):
         return decision
     return DeferredCheck(due, refused) if isinstance(decision, Start) else replace(decision, why=f"{decision.why} ({refused})")
 
 
-def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: str | None) -> Plan:
+def full_check_steps(seen: TablespaceObserved, changes: str | None) -> Plan:
     """Returns the order to the leader, the answer to a request, and when to check again. `changes`: how the tablespace's record is being
     changed now, or None.
     """
-    refused = _why_refused(tablespace, seen)
-    decision = _decide(tablespace, seen, refused)
-    soon = _soon(tablespace, seen, decision)
+    tablespace, refused = seen.tablespace, _why_refused(seen)
+    decision = _decide(seen, refused)
+    soon = _soon(seen, decision)
     asked, due = names.FULL_CHECK_ANNOTATION in tablespace.metadata.annotations, isinstance(decision, Start)
     if not (asked or due):
         return Plan(requeue_after_seconds=soon)
-    if asked and (begun := _unrecorded(tablespace, seen)) is not None:
+    if asked and (begun := _unrecorded(seen)) is not None:
         return Plan((_answer(tablespace, f"done: {begun.leader} checks all tables since {begun.started_at}"),), requeue_after_seconds=soon)
     allowed = f"it is being changed: {changes}" if changes is not None else refused
     if isinstance(allowed, str):
@@ -99,8 +99,8 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     return Plan((order, answer) if asked else (order,), requeue_after_seconds=requeue.NEXT_STEP)
 
 
-def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecision) -> float | None:
-    running = requeue.SOON if _is_under_way(tablespace, seen) else None
+def _soon(seen: TablespaceObserved, decision: CheckDecision) -> float | None:
+    running = requeue.SOON if _is_under_way(seen) else None
     return soonest(running, requeue.PENDING if isinstance(decision, DeferredCheck) else None)
 
 
@@ -116,10 +116,10 @@ def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.date
     return max((moment for text in told if (moment := moment_of(text)) is not None), default=now)
 
 
-def _blocking_check(tablespace: Tablespace, seen: TablespaceObserved, due: datetime.datetime) -> str | None:
+def _blocking_check(seen: TablespaceObserved, due: datetime.datetime) -> str | None:
     """Returns the check that is running, or was when this time came. A check on an unreachable node may still run."""
     record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
-    check = newest_check(tablespace, seen.nodes, record) if record is not None else remembered_check(tablespace)
+    check = newest_check(seen.tablespace, seen.nodes, record) if record is not None else remembered_check(seen.tablespace)
     if check is None:
         return None
     started, completed = moment_of(check.started_at), moment_of(check.completed_at)
@@ -131,18 +131,18 @@ def _answer(tablespace: Tablespace, answer: str) -> AnswerRequest:
     return AnswerRequest.on(tablespace, Request.FULL_CHECK, answer)
 
 
-def _is_under_way(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+def _is_under_way(seen: TablespaceObserved) -> bool:
     if not isinstance(seen.record, VersionedRecord):
         return False
-    check = newest_check(tablespace, seen.nodes, seen.record.record)
+    check = newest_check(seen.tablespace, seen.nodes, seen.record.record)
     return check is not None and (runs(check) or waits_for_follower(check, seen.nodes, seen.record.record))
 
 
-def _unrecorded(tablespace: Tablespace, seen: TablespaceObserved) -> KnownCheck | None:
-    return unrecorded_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+def _unrecorded(seen: TablespaceObserved) -> KnownCheck | None:
+    return unrecorded_check(seen.tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
 
 
-def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | TablespaceRecord:
+def _why_refused(seen: TablespaceObserved) -> str | TablespaceRecord:
     """Returns why no check may start now, or the record if one may."""
     match seen.record:
         case Unknown(why):
@@ -153,11 +153,12 @@ def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | Tabl
             told = reported_check(seen.nodes, record)
             if told is not None and runs(told):
                 return f"one runs on {told.leader} since {told.started_at}"
-            return _why_not_settled(tablespace, seen) or _why_not_checkable(seen, record) or record
+            return _why_not_settled(seen) or _why_not_checkable(seen, record) or record
 
 
-def _why_not_settled(tablespace: Tablespace, seen: TablespaceObserved) -> str | None:
+def _why_not_settled(seen: TablespaceObserved) -> str | None:
     """A leader change would end the check, and its scan would delay the change."""
+    tablespace = seen.tablespace
     if not is_ready_resource(tablespace):
         return f"the tablespace is not Ready ({why_not_ready(tablespace)})"
     if names.SWITCHOVER_ANNOTATION in tablespace.metadata.annotations:

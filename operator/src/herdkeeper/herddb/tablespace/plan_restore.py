@@ -21,7 +21,6 @@ from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, Wait
 from herdkeeper.planning.intent import needed_applies
 from herdkeeper.shared import names
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import build_restore
 from herdkeeper.spark.run import Run, observe_run
@@ -59,20 +58,20 @@ class RestoreFiles:
         return {name: value for name, value in known.items() if value is not None}
 
 
-def restore_note(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
+def restore_note(seen: TablespaceObserved) -> dict[str, Any]:
     """Returns the note `restore` of a restore that begins, or whose status was lost before its Job was created. Nothing for another one,
     where another tablespace exists, or while the checkpoint is unknown.
     """
-    mine = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
-    if not (mine and tablespace.is_restoring) or tablespace.restore is not None or restore_run(tablespace, seen).job is not None:
+    tablespace, mine = seen.tablespace, isinstance(seen.record, RecordAbsent) or seen.tablespace.mark is not None
+    if not (mine and tablespace.is_restoring) or tablespace.restore is not None or restore_run(seen).job is not None:
         return {}
-    files = files_of(tablespace, seen)
+    files = files_of(seen)
     return {"restore": {"phase": "Pending", **files.fields}} if isinstance(files, RestoreFiles) else {}
 
 
-def restore_run(tablespace: Tablespace, seen: TablespaceObserved) -> Run:
+def restore_run(seen: TablespaceObserved) -> Run:
     """Returns the state of the restore's Job."""
-    return observe_run(seen.objects, names.job_name(tablespace.key, names.RESTORE_COMPONENT), tablespace.metadata.uid)
+    return observe_run(seen.objects, names.job_name(seen.tablespace.key, names.RESTORE_COMPONENT), seen.tablespace.metadata.uid)
 
 
 def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
@@ -85,11 +84,11 @@ def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
     return datetime.datetime.fromisoformat(tablespace.metadata.creation_timestamp) >= datetime.datetime.fromisoformat(deleted)
 
 
-def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles | Wait:
+def files_of(seen: TablespaceObserved) -> RestoreFiles | Wait:
     """Returns the checkpoint's files, or why they are unknown. Those of a started restore are remembered, since its
     Checkpoint may be gone.
     """
-    bootstrap = tablespace.spec.bootstrap
+    tablespace, bootstrap = seen.tablespace, seen.tablespace.spec.bootstrap
     if bootstrap is None:
         raise ValueError("spec.bootstrap is absent: there is nothing to restore")
     if (known := _known_files(bootstrap, tablespace.restore)) is not None:
@@ -128,16 +127,17 @@ def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> W
     return Wait(Reason.INVALID_SPEC, f"{field}: that Checkpoint {why}; delete this Tablespace and create one from another Checkpoint")
 
 
-def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | None:
+def before_creation(seen: TablespaceObserved) -> Plan | None:
     """Returns what must exist before the tablespace is created. None if all does."""
-    if not tablespace.is_restoring:
+    if not seen.tablespace.is_restoring:
         return None
-    files = files_of(tablespace, seen)
+    files = files_of(seen)
     if isinstance(files, Wait):
         return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
-    return None if tablespace.restore is not None else Plan(requeue_after_seconds=requeue.NOTED)  # the status is written first, see above
+    # the status is written first, see above
+    return None if seen.tablespace.restore is not None else Plan(requeue_after_seconds=requeue.NOTED)
 
 
 def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
@@ -152,41 +152,39 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
     return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 
 
-def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
+def plan_restore(seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
     """Create the Job if it does not exist. Called once the tablespace's leader leads."""
-    key = tablespace.key
-    if seen.objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None:
+    if seen.objects.get("Job", names.job_name(seen.tablespace.key, names.RESTORE_COMPONENT)) is not None:
         return Plan(requeue_after_seconds=PROGRESS_SECONDS)
-    files = files_of(tablespace, seen)
+    files = files_of(seen)
     if isinstance(files, Wait):
         return Plan((), files, requeue.PENDING)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Plan((), unencrypted, requeue.PENDING)
-    if tablespace.restored_moment is not None and (removal := removal_at(files.destination, seen.work)) is not None:
+    if seen.tablespace.restored_moment is not None and (removal := removal_at(files.destination, seen.work)) is not None:
         return Plan((), removal, requeue.PENDING)
     if seen.herddb is None or seen.log is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
-    database = ObjectKey(key.namespace, seen.herddb.metadata.name)
-    reference = seen.herddb.spec.credentials_secret_ref
-    secret = reference.name if reference else HerdDBNames(database).generated_secret
+    reference, named = seen.herddb.spec.credentials_secret_ref, seen.herddb.names
+    secret = reference.name if reference else named.generated_secret
     source = RestoreSource(
         seen.log.zookeeper_address,
-        names.herd_root(database),
+        named.herd_root,
         files.destination,
         files.path,
         Login(secret, seen.tls.secret if isinstance(seen.tls, TlsUsable) else None),
-        _archive(tablespace, seen),
+        _archive(seen),
         seen.log.readers_secret,
     )
-    made = build_restore(tablespace, source, spark_image, driver_role)
+    made = build_restore(seen.tablespace, source, spark_image, driver_role)
     return Plan(needed_applies(made, seen.objects), requeue_after_seconds=PROGRESS_SECONDS)
 
 
-def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:
+def _archive(seen: TablespaceObserved) -> ArchiveSource | None:
     """Returns where the old log is archived, with its archiver if that still runs in this namespace."""
-    archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
+    archive = seen.tablespace.spec.bootstrap.archive if seen.tablespace.spec.bootstrap is not None else None
     if archive is None:
         return None
     claim = archive.claim_name

@@ -1,4 +1,4 @@
-"""The observation of a Tablespace."""
+"""A Tablespace: what is declared, and what was observed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RestoreProgress:
 
 @dataclass(frozen=True)
 class TablespaceObserved:
-    """What was observed of a Tablespace.
+    """A Tablespace, and what was observed of it.
 
     `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces, `unread_others` those of the
     same HerdDBCluster whose spec can't be read. `log` is the location of the database's log, None until it has one. `log_left`: whether the
@@ -53,6 +53,7 @@ class TablespaceObserved:
     cluster.
     """
 
+    tablespace: Tablespace
     herddb: HerdDBCluster | None
     log: LogStore | None
     record: VersionedRecord | RecordAbsent | Unknown

@@ -32,11 +32,12 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 
-def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
+def summarize_tablespace(seen: TablespaceObserved) -> Summary:
     """Returns Ready if its leader leads without hanging statements, and as many replicas as declared are settled."""
+    tablespace = seen.tablespace
     before = tablespace.made_uuid
     answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
-    checked = full_check_fields(tablespace, seen)
+    checked = full_check_fields(seen)
     fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer, "fullCheck": checked}
     if not isinstance(seen.record, VersionedRecord):
         fields |= remembered_archive(tablespace)
@@ -46,7 +47,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
             remembered = [{**replica.document(), "role": "unknown"} for replica in replicas_of(tablespace)]
             return Summary(unreadable, {**fields, "replicas": remembered}, {REPLICAS_VERIFIED: unreadable})
         missing = Health("False", Reason.CREATING, "the tablespace does not exist yet")
-        return Summary(missing, {**fields, "restore": restore_fields(tablespace, seen)})
+        return Summary(missing, {**fields, "restore": restore_fields(seen)})
     record = seen.record.record
     if refuse_existing(tablespace, record) is not None:
         return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
@@ -61,11 +62,11 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
             *_removed(record, verdicts),
         ],
         "readyReplicas": len(settled),
-        **_for_clients(tablespace, seen),
-        "restore": restore_fields(tablespace, seen),
+        **_for_clients(seen),
+        "restore": restore_fields(seen),
         # in the place of a lost tablespace: what is archived is the lost one's
-        **(archive_fields(tablespace, seen, record.uuid) if before in (None, record.uuid) else remembered_archive(tablespace)),
-        **stream_fields(tablespace, seen),
+        **(archive_fields(seen, record.uuid) if before in (None, record.uuid) else remembered_archive(tablespace)),
+        **stream_fields(seen),
     }
     blocked = statements_blocked(record, own_replica(seen, record.leader, record.name))
     health = _health(tablespace, record, copies, blocked)
@@ -73,9 +74,9 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
     released = log_released(own_replica(seen, record.leader, record.name))
     in_time = log_used_in_time(seen.standings)
-    conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}
+    conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(seen)}
     conditions |= log_replayable(record.name, record.uuid, seen.nodes)
-    return Summary(restore_health(tablespace, seen) or health, fields, conditions)
+    return Summary(restore_health(seen) or health, fields, conditions)
 
 
 def _about_present_nodes(verdicts: Mapping[str, Verdict], record: TablespaceRecord, seen: TablespaceObserved) -> Mapping[str, Verdict]:
@@ -104,9 +105,9 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any]:
     return {key: value for key, value in known.items() if value is not None}
 
 
-def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
+def _for_clients(seen: TablespaceObserved) -> dict[str, str]:
     """Returns what exists for clients, by status field."""
-    named = tablespace.names
+    named = seen.tablespace.names
     offered = {"leaderService": ("Service", named.leader_service), "connectionSecret": ("Secret", named.connection_secret)}
     return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
 

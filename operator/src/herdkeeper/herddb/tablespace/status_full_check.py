@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.full_check import declared_times, newest_check, remembered_times, timing_of
@@ -22,10 +21,11 @@ NOTE = (
 )
 
 
-def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+def full_check_fields(seen: TablespaceObserved) -> dict[str, Any] | None:
     """Returns status.fullCheck. None if no check was ever requested or reported, and none is scheduled. Known results are kept while
     nothing can be read.
     """
+    tablespace = seen.tablespace
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
     check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
@@ -33,20 +33,20 @@ def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[
     kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
     told = {"lastRequest": answer} if answer is not None else {}
     note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
-    times = _times(tablespace, seen)
+    times = _times(seen)
     fields = {**told, **kept, **note, **({"schedule": times} if times is not None else {})}
     return fields if any(value != [] for value in fields.values()) else None
 
 
-def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+def _times(seen: TablespaceObserved) -> dict[str, Any] | None:
     """Returns the state of the schedule's times. The time of a check is recorded in the same write that first reports the check, so that an
     interruption leaves neither or both.
     """
-    timing = timing_of(tablespace)
+    timing = timing_of(seen.tablespace)
     if timing is None:
         return None
-    before = remembered_times(tablespace) or FullCheckTimes(declared=declared_times(timing), since=text_of(seen.now))
-    decision = decide_check(tablespace, seen)
+    before = remembered_times(seen.tablespace) or FullCheckTimes(declared=declared_times(timing), since=text_of(seen.now))
+    decision = decide_check(seen)
     following = None if timing.suspend else timetable_of(timing).after(seen.now)
     times = FullCheckTimes(
         declared=before.declared,

@@ -16,19 +16,19 @@ from herdkeeper.spark.job_run import root_of
 from herdkeeper.spark.run import Run
 
 
-def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+def restore_fields(seen: TablespaceObserved) -> dict[str, Any] | None:
     """Returns status.restore. None for a tablespace without a restore, or before it began. The plan notes its begin, see
     herddb/tablespace/plan_restore.py.
     """
-    before = tablespace.restore
+    tablespace, before = seen.tablespace, seen.tablespace.restore
     if tablespace.spec.bootstrap is None:
         return None
     if not tablespace.is_restoring:
         return None if before is None else before.document()
-    run, said = _run(tablespace, seen)
+    run, said = _run(seen)
     if before is None and run.job is None:
         return None
-    files = files_of(tablespace, seen)
+    files = files_of(seen)
     fields = {"phase": run.phase, **run.fields, **(files.fields if isinstance(files, RestoreFiles) else {}), **_rows(seen)}
     if before is not None and "rowsLoaded" not in fields and run.phase == "Running":
         fields |= {"rowsLoaded": before.rows_loaded, "rows": before.rows}
@@ -37,7 +37,7 @@ def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str
         fields |= {
             "lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id} if known else None,
             "lsnTimestamp": said.lsn_timestamp or None,
-            "manifest": _restored_manifest(tablespace, seen, said) or fields.get("manifest"),
+            "manifest": _restored_manifest(seen, said) or fields.get("manifest"),
             "rows": said.rows,
             "rowsLoaded": None,
             "verified": said.verified or None,
@@ -46,31 +46,31 @@ def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health | None:
+def restore_health(seen: TablespaceObserved) -> Health | None:
     """Returns why a tablespace is not Ready because of its restore. None if that is finished, or not declared."""
-    if not tablespace.is_restoring:
+    if not seen.tablespace.is_restoring:
         return None
-    run, said = _run(tablespace, seen)
+    run, said = _run(seen)
     match run.phase:
         case "Pending":
             return Health("False", Reason.RESTORING, f"the restore has not started: {run.message}")
         case "Running":
-            return Health("False", Reason.RESTORING, _sentence(tablespace, seen))
+            return Health("False", Reason.RESTORING, _sentence(seen))
         case "Failed":
-            return Health("False", Reason.RESTORE_FAILED, f"the restore failed: {(said or run).message}; {_advice(tablespace, said)}")
+            return Health("False", Reason.RESTORE_FAILED, f"the restore failed: {(said or run).message}; {_advice(seen.tablespace, said)}")
         case "Succeeded":
             return None
         case _:
             assert_never(run.phase)
 
 
-def _sentence(tablespace: Tablespace, seen: TablespaceObserved) -> str:
+def _sentence(seen: TablespaceObserved) -> str:
     match seen.progress:
         case RestoreProgress(loaded, rows) if loaded >= rows:
             return f"all {rows} rows are loaded and are being compared with the checkpoint"
         case RestoreProgress(loaded, rows):
             return f"{loaded} of {counted(rows, 'row is', 'rows are')} loaded"
-        case _ if tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
+        case _ if seen.tablespace.spec.bootstrap is not None and seen.tablespace.spec.bootstrap.target is not None:
             return "the checkpoint of that moment is being made from the archive of the log; then its rows are loaded"
         case _:
             return "rows are being loaded from the checkpoint"
@@ -88,16 +88,16 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
     return again
 
 
-def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
-    run = restore_run(tablespace, seen)
+def _run(seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
+    run = restore_run(seen)
     said = run.reported(RestoreSummary.from_json)
     return run, said if isinstance(said, RestoreSummary) else None
 
 
-def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
+def _restored_manifest(seen: TablespaceObserved, said: RestoreSummary) -> str | None:
     """Returns the manifest path of the restored moment's checkpoint, if it is not the named one."""
-    files = files_of(tablespace, seen)
-    if not isinstance(files, RestoreFiles) or tablespace.restored_moment is None:
+    files = files_of(seen)
+    if not isinstance(files, RestoreFiles) or seen.tablespace.restored_moment is None:
         return None
     return said.manifest.removeprefix(f"{root_of(files.destination)}/") or None
 
