@@ -130,7 +130,7 @@ def test_a_resource_that_waits_gets_the_policies_of_the_servers_that_it_has() ->
 
 
 def test_the_policies_come_behind_all_that_the_plan_makes() -> None:
-    plan = steps_by_kind(Settings(namespace=HOME))["ZooKeeperCluster"].plan(quickstart("ZooKeeperCluster"), nothing_seen())
+    plan = steps_by_kind(Settings(namespace=HOME))["ZooKeeperCluster"].plan(nothing_seen())
     made = [action.manifest["kind"] for action in plan.actions]
     assert (made[0], made[-2:]) == ("Secret", ["StatefulSet", "NetworkPolicy"])
     last = plan.actions[-1].manifest["spec"]["ingress"]

@@ -145,7 +145,7 @@ def test_tablespaces_and_leaders_are_not_told_to_move_while_the_cluster_shall_be
     writer = SimpleNamespace(write_status=lambda _, status: written.append(status), event=lambda *_: None)
     rules = steps_by_kind(Settings.from_environment({}))["HerdDBCluster"]
     seen = running(3, found=record(N2, N2, N0))
-    rules = replace(rules, observe=lambda cluster, _: replace(seen, cluster=cluster), plan=lambda _, fleet: plan_herddb(fleet))
+    rules = replace(rules, observe=lambda cluster, _: replace(seen, cluster=cluster), plan=plan_herddb)
     reconcile(Key.of(resource), rules, Clients(writer, reader, None, lambda: True, None))
     (status,) = written
     relieved = [each["node"] for each in status.get("relievedNodes", [])]

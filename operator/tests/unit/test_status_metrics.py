@@ -106,7 +106,7 @@ def test_of_a_resource_with_a_refused_spec_the_gauges_follow_what_is_seen() -> N
 
     def looked_at(standings: object) -> None:
         wrong = (Refusal("spec.x", "y", "wrong", "remove it"),)
-        refused = replace(steps, observe=lambda *_: SimpleNamespace(standings=standings), refusals=lambda *_: wrong)
+        refused = replace(steps, observe=lambda *_: SimpleNamespace(tablespace=tablespace, standings=standings), refusals=lambda *_: wrong)
         reconcile(Key.of(tablespace), refused, Clients(writer, reader, None, lambda: True, None))
 
     looked_at((SimpleNamespace(need=SimpleNamespace(by=None), phase=None),))

@@ -37,6 +37,7 @@ from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.herddb.validate import herddb_refusals
+from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
 from herdkeeper.jobs.drill.status import own_drill
 from herdkeeper.jobs.observe import observe_audit, observe_checkpoint
@@ -67,7 +68,7 @@ KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
 
 @dataclass(frozen=True)
 class Steps:
-    """How one kind is reconciled. Each function takes the resource and what was observed of it.
+    """How one kind is reconciled. What was observed holds the resource, too.
 
     `summarize` also takes the status fields that the plan decides. `plan_deletion` also takes the seconds that the deletion has waited for
     a silent backend; it is None for kinds without data of their own. `observe_ledgers` adds what a plan needs rarely. `show_gauges`
@@ -75,12 +76,12 @@ class Steps:
     """
 
     observe: Callable[[Any, ClusterReader], Any]
-    refusals: Callable[[Any, Any], tuple[Refusal, ...]]
-    plan: Callable[[Any, Any], Plan]
-    summarize: Callable[[Any, Any, Mapping[str, Any]], Summary]
-    plan_deletion: Callable[[Any, Any, float], Plan] | None = None
+    refusals: Callable[[Any], tuple[Refusal, ...]]
+    plan: Callable[[Any], Plan]
+    summarize: Callable[[Any, Mapping[str, Any]], Summary]
+    plan_deletion: Callable[[Any, float], Plan] | None = None
     observe_ledgers: Callable[[Any, ClusterReader], Any] | None = None
-    show_gauges: Callable[[Any, Any, Mapping[str, Any]], None] = lambda *_: None
+    show_gauges: Callable[[Any, Mapping[str, Any]], None] = lambda *_: None
     remove_gauges: Callable[[ObjectKey], None] = lambda _: None
 
 
@@ -88,77 +89,77 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     """A row for each kind."""
     spark, driver_role = settings.images.spark, settings.driver_role
 
-    def servers_plan(plan: Plan, cluster: Any, seen: Any, component: str) -> Plan:
+    def servers_plan(plan: Plan, seen: Any, component: str) -> Plan:
         """Certificates come first, since pods mount them. NetworkPolicies come last, since nothing waits for them."""
-        plan = safe_from_pruning(with_identities(plan, cluster, component, seen.identities), seen.objects)
-        return with_network_policies(plan, cluster, seen.objects, settings.namespace)
+        plan = safe_from_pruning(with_identities(plan, seen.cluster, component, seen.identities), seen.objects)
+        return with_network_policies(plan, seen.cluster, seen.objects, settings.namespace)
 
     return {
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
-            lambda _, ensemble: zookeeper_refusals(ensemble),
-            lambda cluster, ensemble: servers_plan(plan_zookeeper(ensemble), cluster, ensemble, names.ZOOKEEPER_COMPONENT),
-            lambda _, ensemble, __: summarize_zookeeper(ensemble),
-            lambda _, ensemble, __: plan_zookeeper_deletion(ensemble),
+            zookeeper_refusals,
+            lambda ensemble: servers_plan(plan_zookeeper(ensemble), ensemble, names.ZOOKEEPER_COMPONENT),
+            lambda ensemble, _: summarize_zookeeper(ensemble),
+            lambda ensemble, _: plan_zookeeper_deletion(ensemble),
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
-            lambda cluster, _: bookkeeper_refusals(cluster),
-            lambda cluster, fleet: servers_plan(plan_bookkeeper(fleet, spark), cluster, fleet, names.BOOKIE_COMPONENT),
-            lambda _, fleet, __: summarize_bookkeeper(fleet),
-            lambda _, fleet, waited: plan_bookkeeper_deletion(fleet, waited),
+            lambda fleet: bookkeeper_refusals(fleet.cluster),
+            lambda fleet: servers_plan(plan_bookkeeper(fleet, spark), fleet, names.BOOKIE_COMPONENT),
+            lambda fleet, _: summarize_bookkeeper(fleet),
+            plan_bookkeeper_deletion,
             observe_ledgers,
-            show_gauges=lambda cluster, *_: LAST_AUDITS.show_cluster(cluster),
+            show_gauges=lambda fleet, _: LAST_AUDITS.show_cluster(fleet.cluster),
             remove_gauges=LAST_AUDITS.forget,
         ),
         HerdDBCluster.KIND: Steps(
             observe_herddb,
-            lambda cluster, fleet: herddb_refusals(cluster, fleet.bookkeeper),
-            lambda cluster, fleet: servers_plan(plan_herddb(fleet), cluster, fleet, names.HERDDB_COMPONENT),
-            lambda _, fleet, __: summarize_herddb(fleet),
-            lambda _, fleet, waited: plan_herddb_deletion(fleet, waited),
+            lambda fleet: herddb_refusals(fleet.cluster, fleet.bookkeeper),
+            lambda fleet: servers_plan(plan_herddb(fleet), fleet, names.HERDDB_COMPONENT),
+            lambda fleet, _: summarize_herddb(fleet),
+            plan_herddb_deletion,
         ),
         Tablespace.KIND: Steps(
             observe_tablespace,
-            lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others, seen.unread_others),
-            lambda _, seen: plan_tablespace(seen, spark, driver_role),
-            lambda _, seen, __: summarize_tablespace(seen),
-            lambda _, seen, waited: plan_tablespace_deletion(seen, waited),
-            show_gauges=lambda tablespace, seen, _: show_log(tablespace, seen.standings),
+            lambda seen: tablespace_refusals(seen.tablespace, seen.herddb, seen.others, seen.unread_others),
+            lambda seen: plan_tablespace(seen, spark, driver_role),
+            lambda seen, _: summarize_tablespace(seen),
+            plan_tablespace_deletion,
+            show_gauges=lambda seen, _: show_log(seen.tablespace, seen.standings),
             remove_gauges=forget_log,
         ),
         Checkpoint.KIND: Steps(
             observe_checkpoint,
-            lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
-            lambda _, seen: plan_checkpoint(seen, spark, driver_role),
-            lambda _, seen, __: summarize_checkpoint(seen),
-            lambda _, seen, waited: plan_removal(seen, spark, waited),
+            lambda seen: checkpoint_refusals(seen.checkpoint, seen.tablespace),
+            lambda seen: plan_checkpoint(seen, spark, driver_role),
+            lambda seen, _: summarize_checkpoint(seen),
+            lambda seen, waited: plan_removal(seen, spark, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
-            lambda schedule, _: schedule_refusals(schedule),
-            lambda _, series: plan_scheduled_checkpoint(series, spark),
-            lambda _, series, decided: summarize_scheduled_checkpoint(series, decided),
-            show_gauges=lambda schedule, series, fields: show_drill(schedule, own_drill(series, fields)),
+            lambda series: schedule_refusals(series.schedule),
+            lambda series: plan_scheduled_checkpoint(series, spark),
+            summarize_scheduled_checkpoint,
+            show_gauges=lambda series, fields: show_drill(series.schedule, own_drill(series, fields)),
             remove_gauges=forget_drill,
         ),
         ReplicationAudit.KIND: Steps(
             observe_audit,
-            lambda audit, _: audit_refusals(audit),
-            lambda _, seen: plan_audit(seen, spark, driver_role),
-            lambda _, seen, __: summarize_audit(seen),
+            lambda seen: audit_refusals(seen.audit),
+            lambda seen: plan_audit(seen, spark, driver_role),
+            lambda seen, _: summarize_audit(seen),
             show_gauges=_show_audit,
         ),
         ScheduledReplicationAudit.KIND: Steps(
             observe_schedule,
-            lambda schedule, _: schedule_refusals(schedule),
-            lambda _, series: plan_schedule(series),
-            lambda _, series, __: summarize_scheduled_audit(series),
+            lambda series: schedule_refusals(series.schedule),
+            plan_schedule,
+            lambda series, _: summarize_scheduled_audit(series),
         ),
     }
 
 
-def _show_audit(audit: ReplicationAudit, seen: Any, fields: Mapping[str, Any]) -> None:
+def _show_audit(seen: AuditRun, fields: Mapping[str, Any]) -> None:
     """Not of a cluster that is gone: nobody would take the gauges away."""
     if seen.bookkeeper is not None:
-        LAST_AUDITS.show(audit, fields, seen.bookkeeper)
+        LAST_AUDITS.show(seen.audit, fields, seen.bookkeeper)

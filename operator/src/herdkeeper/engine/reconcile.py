@@ -91,8 +91,8 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
     if deleting and names.FINALIZER not in resource.metadata.finalizers:
         return _gone(Key.of(resource), steps)  # Kubernetes deletes what it owns; objects without an owner stay
     seen = steps.observe(resource, clients.reader)
-    if not deleting and (refusals := steps.refusals(resource, seen)):
-        steps.show_gauges(resource, seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
+    if not deleting and (refusals := steps.refusals(seen)):
+        steps.show_gauges(seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
         return _refuse(resource, refusals, clients)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:
@@ -101,9 +101,9 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
         plan = _plan(resource, seen, steps)
     if stops(resource.metadata.annotations.get(names.PLAN_ANNOTATION)):
         plan = _shown(plan)
-    summary = steps.summarize(resource, seen, plan.decided_fields)
+    summary = steps.summarize(seen, plan.decided_fields)
     summary = replace(summary, fields={**summary.fields, **plan.decided_fields})
-    steps.show_gauges(resource, seen, summary.fields)
+    steps.show_gauges(seen, summary.fields)
     failed = execute(resource, plan, clients)
     if deleting and failed is not None and failed.for_good:
         plan = given_up("its data", failed.message)  # otherwise its namespace could never be deleted
@@ -141,7 +141,7 @@ def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients
         return _gone(key, steps)
     resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": text_of_now()})})
     seen = steps.observe(resource, clients.reader)
-    plan = waiting_for_users(_users(seen)) or steps.plan_deletion(resource, seen, deleted.seconds)
+    plan = waiting_for_users(_users(seen)) or steps.plan_deletion(seen, deleted.seconds)
     last = [action for action in plan.actions if isinstance(action, SetFinalizer)]
     failed = execute(resource, replace(plan, actions=tuple(action for action in plan.actions if action not in last)), clients)
     if failed is not None or not last:
@@ -176,8 +176,8 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
         if waiting := waiting_for_users(users):
             return waiting
-        return steps.plan_deletion(resource, seen, waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
-    return steps.plan(resource, seen)
+        return steps.plan_deletion(seen, waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
+    return steps.plan(seen)
 
 
 def _users(seen: Any) -> Dependents:
