@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.default_images import image_of
@@ -49,15 +48,6 @@ computes the bookies to read from, so in longer ledgers it picks the wrong one. 
 """
 
 
-@dataclass(frozen=True)
-class _Template:
-    """What pods depend on besides the resource: the hash of their configuration, the mounted Secret, and the location of the log."""
-
-    config: str
-    secret: str
-    log: LogStore
-
-
 def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
     """Returns all objects except the Secret, in the order of application.
 
@@ -67,14 +57,13 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
     named = cluster.names
     running = cluster if nodes is None else cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"replicas": nodes})})
     files = {PROPERTIES: _server_properties(cluster, log)}
-    template = _Template(pod.config_hash(files), secret, log)
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(running, template),
+        _stateful_set(running, log, secret, pod.config_hash(files)),
     )
 
 
@@ -147,9 +136,9 @@ def _tls_volume(tls: Tls) -> Json:
     return {"name": names.TLS_VOLUME, "secret": {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}}
 
 
-def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
-    named, log = cluster.names, template.log
-    tls = tls_of(cluster, log)
+def _stateful_set(cluster: HerdDBCluster, log: LogStore, secret: str, config: str) -> Json:
+    """`secret` is the mounted one, `config` the hash of the configuration."""
+    named, tls = cluster.names, tls_of(cluster, log)
     labels = names.labels(COMPONENT, cluster.KIND, cluster.metadata.name)
     identity = java_identity(named.identity_secret if log.asks_for_certificates else None, "HERDDB_JAVA_OPTS")
     selector = names.selector(COMPONENT, cluster.metadata.name)
@@ -178,7 +167,7 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
     volumes = [
         pod.config_volume(named.config_map),
         racks_volume(log.placement.config_map),
-        {"name": "credentials", "secret": {"secretName": template.secret, "defaultMode": 0o440}},
+        {"name": "credentials", "secret": {"secretName": secret, "defaultMode": 0o440}},
         *([_tls_volume(tls)] if tls else []),
         *identity.volumes,
     ]
@@ -195,17 +184,10 @@ def _stateful_set(cluster: HerdDBCluster, template: _Template) -> Json:
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(
-                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
-                    {names.CONFIG_ANNOTATION: template.config, **({names.SCHEME_ANNOTATION: "https"} if tls else {})},
-                    cluster.spec.pods,
+                    labels, {names.CONFIG_ANNOTATION: config, **({names.SCHEME_ANNOTATION: "https"} if tls else {})}, cluster.spec.pods
                 ),
                 "spec": {**pod.pod_spec(cluster, container, volumes, 60), **pod.placed(selector, cluster.spec.pods)},
             },
-            "volumeClaimTemplates": [
-                {
-                    "metadata": {"name": "data", "labels": labels},
-                    "spec": pod.claim_spec(cluster.spec.storage),
-                }
-            ],
+            "volumeClaimTemplates": [{"metadata": {"name": "data", "labels": labels}, "spec": pod.claim_spec(cluster.spec.storage)}],
         },
     }
