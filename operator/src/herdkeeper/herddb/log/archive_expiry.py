@@ -157,9 +157,8 @@ def _published(tablespace: Tablespace, base: Base) -> bool:
 
 
 def _order_expiry(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
-    place, before = archive.destination.place, seen.archive.order
+    place, held, before = archive.destination.place, seen.archived, seen.archive.order
     order = ExpiryOrder(place, base.restart, base.manifest if base.place == place else "")
-    held = archived_at(seen.archive, place)
     if held is None or base.restart <= held.first or (isinstance(before, SeenOrder) and before.order == order):
         return ()
     return _set(seen, uuid, order, f"the Checkpoint {base.name} is the newest verified one as old as the recovery window")

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.checkpoint_base import Base, bases, is_made_for_a_drill
-from herdkeeper.herddb.log.seen import archive_begins, archived_at
+from herdkeeper.herddb.log.seen import archive_begins
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
-from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.time import moment_of_millis
@@ -28,25 +27,19 @@ _AFTER_SECONDS = 1.0
 
 def log_standings(seen: TablespaceObserved) -> tuple[Standing, ...] | Unknown:
     """Returns the standing of each need; none if nobody needs the log, or there is none yet. Unknown if a decisive read failed."""
-    if not isinstance(seen.record, VersionedRecord) or seen.herddb is None:
+    if seen.known_record is None or seen.herddb is None or not _is_needed(seen):
         return ()
-    uuid = seen.record.record.uuid
-    if not _is_needed(seen):
-        return ()
-    progress = None if seen.tablespace.spec.log.archive is None else seen.archive.progress
-    for unread in (seen.ledgers, seen.streams, seen.archive.unread, progress):
+    ledgers, progress = seen.ledgers, None if seen.tablespace.spec.log.archive is None else seen.archive.progress
+    for unread in (ledgers, seen.streams, seen.archive.unread, progress):
         if isinstance(unread, Unknown):
             return unread
-    if seen.ledgers is None or isinstance(seen.ledgers, Unknown):
+    if ledgers is None or isinstance(ledgers, Unknown):
         return ()
     retention = datetime.timedelta(hours=seen.herddb.spec.ledgers.retention_hours)
-    ledgers = seen.ledgers
-    found = bases(seen.with_files, seen.log_of(uuid), ledgers)
-    if isinstance(found, Unknown):
-        if _wants_checkpoints(seen):
-            return found
-        found = ()
-    needs = (*_needs(seen, ledgers, found), *_needs_of_streams(seen))
+    found = bases(seen.with_files, seen.log_of(seen.known_record.uuid), ledgers)
+    if isinstance(found, Unknown) and _wants_checkpoints(seen):
+        return found
+    needs = (*_needs(seen, ledgers, () if isinstance(found, Unknown) else found), *_needs_of_streams(seen))
     return tuple(standing(need, ledgers, retention, seen.now) for need in needs)
 
 
@@ -112,8 +105,7 @@ def _needs(seen: TablespaceObserved, ledgers: LedgerList, found: tuple[Base, ...
         first = None if ledgers.first is None else (ledgers.first, 0)
         yield Need(Needer.CHECKPOINT, first if newest is None else newest.restart, log.keep_until_checkpoint, newest)
     if log.archive is not None:
-        held = archived_at(seen.archive, log.archive.destination.place)
-        yield Need(Needer.ARCHIVE, None if held is None else held.resume, kept=True)
+        yield Need(Needer.ARCHIVE, None if seen.archived is None else seen.archived.resume, kept=True)
 
 
 def _needs_of_streams(seen: TablespaceObserved) -> Iterator[Need]:
@@ -126,8 +118,7 @@ def _needs_of_streams(seen: TablespaceObserved) -> Iterator[Need]:
 
 def _is_archived(seen: TablespaceObserved, newest: Base | None) -> bool:
     """Returns whether a Checkpoint made from the newest one finds the released log in the archive."""
-    archive = seen.tablespace.spec.log.archive
-    held = None if archive is None else archived_at(seen.archive, archive.destination.place)
+    archive, held = seen.tablespace.spec.log.archive, seen.archived
     if archive is None or held is None:
         return False
     begins = archive_begins(held, seen.archive, archive.destination.place)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from herdkeeper.herddb.leadership.decision import why_not_verified
 from herdkeeper.herddb.log.checkpoint_base import bases
-from herdkeeper.herddb.log.seen import LogPin, archived_at
-from herdkeeper.herddb.state.cluster import NodeView, VersionedRecord
+from herdkeeper.herddb.log.seen import LogPin
+from herdkeeper.herddb.state.cluster import NodeView
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import SetLogPin
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK, log_pin_path
@@ -61,9 +61,8 @@ def _for_the_archive(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ..
         return ()
     if archive is None:
         return _remove(seen, uuid, ARCHIVE, "spec.log.archive is no longer set")
-    held = archived_at(seen.archive, archive.destination.place)
     nothing = (BEGIN, f"nothing is archived yet at {archive.destination.described}")
-    lsn, why = nothing if held is None else (held.resume, "everything before is archived")
+    lsn, why = nothing if seen.archived is None else (seen.archived.resume, "everything before is archived")
     if pin is not None and pin.lsn is not None and pin.lsn[0] == lsn[0]:
         return ()
     return _move(seen, (uuid, ARCHIVE), lsn, why, back=not isinstance(seen.archive.progress, Unknown))
@@ -86,7 +85,7 @@ def _for_a_second_disk(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, 
 
 def _held_twice(seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
     """Yields up to where something besides the bookies and one disk holds the rows, and what. Unknown holders don't count."""
-    record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
+    record = seen.known_record
     views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
     copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_verified(copy) is None]
     disks = sorted((copy.checkpoint for copy in copies if copy.checkpoint is not None), reverse=True)
@@ -95,21 +94,19 @@ def _held_twice(seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int
     newest = _newest(seen, uuid)
     if newest is not None and not isinstance(newest, Unknown):
         yield newest
-    archive = seen.tablespace.spec.log.archive
-    held = archived_at(seen.archive, archive.destination.place) if archive is not None else None
-    if held is not None:
-        yield held.resume, "everything before is archived"
+    if seen.archived is not None:
+        yield seen.archived.resume, "everything before is archived"
 
 
 def _every_holder_is_known(seen: TablespaceObserved, uuid: str) -> bool:
     """Returns whether nothing else can hold the rows: each replica tells how far its disk has them, and all Checkpoints and the archive
     could be read.
     """
-    if not isinstance(seen.record, VersionedRecord) or seen.archive.unread is not None or isinstance(_newest(seen, uuid), Unknown):
+    if seen.known_record is None or seen.archive.unread is not None or isinstance(_newest(seen, uuid), Unknown):
         return False
     if seen.tablespace.spec.log.archive is not None and isinstance(seen.archive.progress, Unknown):
         return False
-    return all(_tells_its_disk(seen.nodes.get(node), uuid) for node in seen.record.record.replicas)
+    return all(_tells_its_disk(seen.nodes.get(node), uuid) for node in seen.known_record.replicas)
 
 
 def _tells_its_disk(view: NodeView | Unknown | None, uuid: str) -> bool:

@@ -10,7 +10,6 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import JOBS
-from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.tls import TlsUsable, why_no_login
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
@@ -67,9 +66,9 @@ def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> tuple[str,
 
 def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
     """Asks the leader by SQL: what is committed, by whichever driver."""
-    if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
+    record = seen.known_record
+    if record is None or seen.herddb is None or seen.credentials is None:
         return Unknown("the tablespace has no leader to ask")
-    record = seen.record.record
     host = seen.herddb.names.host_of(record.leader)
     if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Unknown(unencrypted.message)

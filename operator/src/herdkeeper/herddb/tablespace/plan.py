@@ -61,12 +61,8 @@ def plan_tablespace(seen: TablespaceObserved, spark_image: str, driver_role: str
 
 def _seconds_to_blocked_statements(seen: TablespaceObserved) -> float | None:
     """Returns the seconds until the next read of a leader with hanging statements: the status shows since when."""
-    match seen.record:
-        case VersionedRecord(record):
-            leader = own_replica(seen, record.leader, record.name)
-            return requeue.BLOCKED if isinstance(leader, NodeTablespace) and leader.blocked_seconds else None
-        case _:
-            return None
+    leader = seen.replica_on(seen.known_record.leader) if seen.known_record is not None else None
+    return requeue.BLOCKED if isinstance(leader, NodeTablespace) and leader.blocked_seconds else None
 
 
 def _plan(seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
@@ -87,14 +83,6 @@ def _plan(seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
             verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
             judging = replace(seen, nodes=judged(seen.nodes, record.uuid, verdicts))
             return _with_pins(judging, seen.record, spark_image, driver_role)
-
-
-def own_replica(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
-    """Returns a node's view of this tablespace, or None."""
-    view = seen.nodes.get(node, Unknown(f"{node} is not Ready"))
-    if isinstance(view, Unknown):
-        return view
-    return next((entry for entry in view if entry.name == name), None)
 
 
 def _create(seen: TablespaceObserved) -> Plan:
@@ -125,7 +113,7 @@ def _adjust(seen: TablespaceObserved, found: VersionedRecord) -> Plan:
     """Bring the record to the spec. A node that must not promote itself is barred first: its replica may stay for long."""
     record = found.record
     verdicts = verdicts_in_force(seen.tablespace, record.uuid, seen.checkpoints, seen.nodes)
-    said = {node: own_replica(seen, node, record.name) for node in verdicts}
+    said = {node: seen.replica_on(node) for node in verdicts}
     bars = promotion_bars(seen.tablespace.spec.herd_db_ref.name, record, said, verdicts)
     plan = _change_record(seen, found, verdicts)
     if not bars:
@@ -163,7 +151,7 @@ def _step_plan(seen: TablespaceObserved, found: VersionedRecord, step: Step | Wa
         case Wait():
             return Plan((), step, requeue.SOON)
         case None:
-            unsettled = [node for node in record.replicas if not is_settled(own_replica(seen, node, record.name))]
+            unsettled = [node for node in record.replicas if not is_settled(seen.replica_on(node))]
             return Plan(requeue_after_seconds=requeue.SOON if unsettled else None)
         case _:
             assert_never(step)
@@ -171,7 +159,7 @@ def _step_plan(seen: TablespaceObserved, found: VersionedRecord, step: Step | Wa
 
 def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int, int]:
     """Returns an LSN that no stopped replica can have passed; the lowest one if the leader reports none."""
-    copy = own_replica(seen, record.leader, record.name)
+    copy = seen.replica_on(record.leader)
     told = copy.lsn if isinstance(copy, NodeTablespace) and copy.uuid == record.uuid else None
     return told or (-1, -1)
 
@@ -201,7 +189,7 @@ def _replica_state(seen: TablespaceObserved, record: TablespaceRecord, verdicts:
         record,
         seen.tablespace.spec.replicas,
         _leaving(seen),
-        {node: own_replica(seen, node, record.name) for node in {record.leader, *record.replicas, *different}},
+        {node: seen.replica_on(node) for node in {record.leader, *record.replicas, *different}},
         _by_work(seen, {*record.replicas, *different}),
         seen.tablespace.spec.preferred_leader,
         seen.places,
@@ -234,7 +222,8 @@ def _why_another_tablespace(tablespace: Tablespace, record: TablespaceRecord) ->
 
 def _with_pins(seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     """Pins come first: what they keep must not be gone before the rest is done."""
-    plan = _fill_or_serve(seen, found, spark_image, driver_role)
+    restoring = seen.tablespace.is_restoring
+    plan = _fill(seen, found, spark_image, driver_role) if restoring else _for_clients(seen, _adjust(seen, found))
     archive = archive_steps(seen, spark_image)
     return replace(
         plan,
@@ -257,16 +246,10 @@ def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
     return (Annotate.on(tablespace, {names.MADE_ANNOTATION: mark.text(tablespace.metadata.uid)}, Reason.TABLESPACE_MADE),)
 
 
-def _fill_or_serve(seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
-    if seen.tablespace.is_restoring:
-        return _fill(seen, found, spark_image, driver_role)
-    return _for_clients(seen, _adjust(seen, found))
-
-
 def _fill(seen: TablespaceObserved, found: VersionedRecord, spark_image: str, driver_role: str) -> Plan:
     """Plan replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
     plan = _adjust(seen, found)
-    if not is_settled(own_replica(seen, found.record.leader, found.record.name)):
+    if not is_settled(seen.replica_on(found.record.leader)):
         return plan
     filling = plan_restore(seen, spark_image, driver_role)
     soon = soonest(plan.requeue_after_seconds, filling.requeue_after_seconds)

@@ -66,7 +66,7 @@ def _decide(seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckD
         return NotDue()
     if _unrecorded(seen) is not None:
         return StartedCheck(due)
-    replicas = len(seen.record.record.replicas) if isinstance(seen.record, VersionedRecord) else 0
+    replicas = len(seen.known_record.replicas) if seen.known_record is not None else 0
     if max(tablespace.spec.replicas, replicas) <= 1:
         return Missed(due, NO_FOLLOWER)
     in_the_way = _blocking_check(seen, due)
@@ -118,7 +118,7 @@ def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.date
 
 def _blocking_check(seen: TablespaceObserved, due: datetime.datetime) -> str | None:
     """Returns the check that is running, or was when this time came. A check on an unreachable node may still run."""
-    record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
+    record = seen.known_record
     check = newest_check(seen.tablespace, seen.nodes, record) if record is not None else remembered_check(seen.tablespace)
     if check is None:
         return None
@@ -132,14 +132,13 @@ def _answer(tablespace: Tablespace, answer: str) -> AnswerRequest:
 
 
 def _is_under_way(seen: TablespaceObserved) -> bool:
-    if not isinstance(seen.record, VersionedRecord):
-        return False
-    check = newest_check(seen.tablespace, seen.nodes, seen.record.record)
-    return check is not None and (runs(check) or waits_for_follower(check, seen.nodes, seen.record.record))
+    record = seen.known_record
+    check = newest_check(seen.tablespace, seen.nodes, record) if record is not None else None
+    return record is not None and check is not None and (runs(check) or waits_for_follower(check, seen.nodes, record))
 
 
 def _unrecorded(seen: TablespaceObserved) -> KnownCheck | None:
-    return unrecorded_check(seen.tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+    return unrecorded_check(seen.tablespace, seen.nodes, seen.known_record) if seen.known_record is not None else None
 
 
 def _why_refused(seen: TablespaceObserved) -> str | TablespaceRecord:

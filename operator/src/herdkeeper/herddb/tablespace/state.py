@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.codecs.herddb.ledgers import LedgerList
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.log.identity import NOT_LOOKED_AT, LogIdentity, log_of
-from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenStream
+from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenStream, archived_at
 from herdkeeper.herddb.log.standing import Standing
-from herdkeeper.herddb.state.cluster import NodeView, Place, RecordAbsent, UserCredentials, VersionedRecord
+from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView, Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
+from herdkeeper.protocol.log_archive import ArchivedRange
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
@@ -82,6 +84,24 @@ class TablespaceObserved:
     store_unusable: Problem | None = None
     work: tuple[CheckpointWork, ...] = ()
     instance_id: str | Unknown = NOT_LOOKED_AT
+
+    @property
+    def known_record(self) -> TablespaceRecord | None:
+        """HerdDB's record. None if it is absent or unknown."""
+        return self.record.record if isinstance(self.record, VersionedRecord) else None
+
+    def replica_on(self, node: str) -> NodeTablespace | Unknown | None:
+        """Returns a node's view of the recorded tablespace, or None."""
+        view, record = self.nodes.get(node, Unknown(f"{node} is not Ready")), self.known_record
+        if isinstance(view, Unknown):
+            return view
+        return next((entry for entry in view if record is not None and entry.name == record.name), None)
+
+    @property
+    def archived(self) -> ArchivedRange | None:
+        """What is archived at the declared place. None if nothing is known to be, or no archive is declared."""
+        declared = self.tablespace.spec.log.archive
+        return None if declared is None else archived_at(self.archive, declared.destination.place)
 
     @property
     def with_files(self) -> tuple[Checkpoint, ...]:

@@ -14,7 +14,6 @@ from herdkeeper.herddb.log.status_streams import stream_fields
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.full_check import newest_check
-from herdkeeper.herddb.tablespace.plan import own_replica
 from herdkeeper.herddb.tablespace.plan_restore import refuse_existing
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status_blocked import statements_blocked
@@ -51,7 +50,7 @@ def summarize_tablespace(seen: TablespaceObserved) -> Summary:
     record = seen.record.record
     if refuse_existing(tablespace, record) is not None:
         return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
-    copies = [_copy(seen, node, record.name) for node in sorted(record.replicas)]
+    copies = [_copy(seen, node) for node in sorted(record.replicas)]
     settled = [copy for copy in copies if copy["ready"]]
     verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
     fields |= {
@@ -68,11 +67,11 @@ def summarize_tablespace(seen: TablespaceObserved) -> Summary:
         **(archive_fields(seen, record.uuid) if before in (None, record.uuid) else remembered_archive(tablespace)),
         **stream_fields(seen),
     }
-    blocked = statements_blocked(record, own_replica(seen, record.leader, record.name))
+    blocked = statements_blocked(record, seen.replica_on(record.leader))
     health = _health(tablespace, record, copies, blocked)
     check = newest_check(tablespace, seen.nodes, record)
     verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
-    released = log_released(own_replica(seen, record.leader, record.name))
+    released = log_released(seen.replica_on(record.leader))
     in_time = log_used_in_time(seen.standings)
     conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(seen)}
     conditions |= log_replayable(record.name, record.uuid, seen.nodes)
@@ -112,8 +111,8 @@ def _for_clients(seen: TablespaceObserved) -> dict[str, str]:
     return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
 
 
-def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
-    found = own_replica(seen, node, name)
+def _copy(seen: TablespaceObserved, node: str) -> dict[str, Any]:
+    found = seen.replica_on(node)
     if found is None:
         return {"node": node, "role": "unknown", "ready": False, "trouble": "the node does not hold it yet"}
     if isinstance(found, Unknown):

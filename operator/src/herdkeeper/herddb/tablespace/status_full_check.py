@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
-from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.tablespace.full_check import declared_times, newest_check, remembered_times, timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import DeferredCheck, StartedCheck, decide_check
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
@@ -28,7 +27,7 @@ def full_check_fields(seen: TablespaceObserved) -> dict[str, Any] | None:
     tablespace = seen.tablespace
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
-    check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+    check = newest_check(tablespace, seen.nodes, seen.known_record) if seen.known_record is not None else None
     found = (check or before or FullCheckStatus()).document()
     kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
     told = {"lastRequest": answer} if answer is not None else {}
