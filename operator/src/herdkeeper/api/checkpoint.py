@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import PLACES, Destination, JobStatus, SparkJob, place_rules, unchanged_job
-from herdkeeper.api.pods import pods_rules
+from herdkeeper.api.job import PLACES, Destination, JobStatus, SparkJob, job_rules, place_rules, unchanged_job
 from herdkeeper.api.resource import (
     NAME_RULES,
     DeletionPolicy,
@@ -19,7 +18,6 @@ from herdkeeper.api.resource import (
     Resource,
     Rule,
     formatted,
-    least_memory,
     refusal,
     unchanged,
     unchanged_optional,
@@ -212,9 +210,7 @@ class Checkpoint(Resource):
             field_path=".target",
         ),
         *place_rules("destination"),
-        least_memory("job.resources.memory", 1024),
-        least_memory("job.executors.memory", 256),
-        *pods_rules("job.pods"),
+        *job_rules("job"),
         *NAME_RULES,
     )
 

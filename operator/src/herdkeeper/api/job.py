@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from herdkeeper.api.pods import PodTraits
+from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     LIMIT_RULES,
     RULES,
@@ -22,6 +22,7 @@ from herdkeeper.api.resource import (
     SecretReference,
     Status,
     formatted,
+    least_memory,
     refusal,
     unchanged,
     unchanged_optional,
@@ -73,6 +74,12 @@ def unchanged_job(why: str) -> tuple[Rule, ...]:
         unchanged_optional("job.image", "SELF.job.image", why),
         *(unchanged_optional(f"job.{field}", None, why) for field in _JOB_MAPS),
     )
+
+
+def job_rules(field: str) -> tuple[Rule, ...]:
+    """Returns the rules for the spec's `field`, which is a SparkJob, e.g. `template.job`."""
+    least = (least_memory(f"{field}.resources.memory", 1024), least_memory(f"{field}.executors.memory", 256))
+    return (*least, *pods_rules(f"{field}.pods"))
 
 
 class ClaimDestination(Model):

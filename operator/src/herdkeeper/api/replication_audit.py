@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination, unchanged_job
-from herdkeeper.api.pods import pods_rules
+from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination, job_rules, unchanged_job
 from herdkeeper.api.resource import (
     NAME_RULES,
     Instant,
@@ -17,7 +16,6 @@ from herdkeeper.api.resource import (
     Reference,
     Resource,
     Rule,
-    least_memory,
     refusal,
     unchanged,
     unchanged_optional,
@@ -236,9 +234,7 @@ class ReplicationAudit(Resource):
             field_path=".window",
         ),
         *audit_rules(),
-        least_memory("job.resources.memory", 1024),
-        least_memory("job.executors.memory", 256),
-        *pods_rules("job.pods"),
+        *job_rules("job"),
         *NAME_RULES,
     )
 

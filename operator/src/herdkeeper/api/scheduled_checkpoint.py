@@ -7,9 +7,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import CheckpointSpec
-from herdkeeper.api.job import place_rules
-from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.resource import Instant, Model, PrinterColumn, Resource, Rule, least_memory
+from herdkeeper.api.job import job_rules, place_rules
+from herdkeeper.api.resource import Instant, Model, PrinterColumn, Resource, Rule
 from herdkeeper.api.restore_drill import DRILL_RULES, Drill, DrillStatus
 from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Duration, Schedule, ScheduleStatus
 
@@ -68,9 +67,7 @@ class ScheduledCheckpoint(Resource):
             field_path=".template",
         ),
         *place_rules("template.destination"),
-        least_memory("template.job.resources.memory", 1024),
-        least_memory("template.job.executors.memory", 256),
-        *pods_rules("template.job.pods"),
+        *job_rules("template.job"),
         *DRILL_RULES,
         *SCHEDULE_RULES,
     )

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from herdkeeper.api.pods import pods_rules
+from herdkeeper.api.job import job_rules
 from herdkeeper.api.replication_audit import ReplicationAuditSpec, audit_rules
-from herdkeeper.api.resource import PrinterColumn, Resource, Rule, least_memory
+from herdkeeper.api.resource import PrinterColumn, Resource, Rule
 from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Schedule, ScheduleStatus
 
 
@@ -41,9 +41,7 @@ class ScheduledReplicationAudit(Resource):
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         *audit_rules("template."),
-        least_memory("template.job.resources.memory", 1024),
-        least_memory("template.job.executors.memory", 256),
-        *pods_rules("template.job.pods"),
+        *job_rules("template.job"),
         *SCHEDULE_RULES,
     )
 
