@@ -125,8 +125,7 @@ def plan_audit(seen: AuditRun, spark_image: str, driver_role: str = names.DRIVER
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
         return Plan.waiting(
-            Reason.WAITING_FOR_BOOKKEEPER,
-            (f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} does not exist, or has no metadata yet"),
+            Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} does not exist, or has no metadata yet"
         )
     racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
     identity = log.bookies_secret if audit.spec.repair == "Repair" else log.readers_secret

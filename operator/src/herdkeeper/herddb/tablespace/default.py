@@ -14,12 +14,12 @@ from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, tablespace_p
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.tablespace.plan import EXPECTED_REPLICAS
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, next_replica
 from herdkeeper.planning.actions import ChangeTablespaceRecord
 from herdkeeper.shared.unknown import Unknown
 
 MAX_INACTIVITY_MILLIS = 60_000
-EXPECTED_REPLICAS = 1
 
 
 def plan_default_tablespace(fleet: SqlFleet, log: LogStore, leaving: Sequence[str] = ()) -> tuple[ChangeTablespaceRecord, ...]:

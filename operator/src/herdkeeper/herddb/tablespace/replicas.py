@@ -104,14 +104,12 @@ def _rebuild(seen: ReplicaState, suspects: Sequence[str]) -> RemoveReplica | Wai
         why = f"it {seen.different[node].sentence}"
         others = [other for other in seen.record.replicas if other != leader and other not in seen.different]
         if trouble := why_not_caught_up(seen, leader):
-            return Wait(
-                Reason.REPLICA_DIFFERS, (f"{node} remains a replica, although {why}, until {leader} leads with all rows ({trouble})")
-            )
+            return Wait(Reason.REPLICA_DIFFERS, f"{node} remains a replica, although {why}, until {leader} leads with all rows ({trouble})")
         if unsettled := [other for other in others if not is_settled(seen.copies.get(other))]:
             return Wait(Reason.REPLICA_DIFFERS, f"{node} remains a replica, although {why}, until {', '.join(unsettled)} is settled")
         if stopping := [other for other in _off_list(seen) if isinstance(seen.copies.get(other), NodeTablespace)]:
             return Wait(
-                Reason.REPLICA_DIFFERS, (f"{node} remains a replica, although {why}, until {', '.join(stopping)} has stopped its own")
+                Reason.REPLICA_DIFFERS, f"{node} remains a replica, although {why}, until {', '.join(stopping)} has stopped its own"
             )
         return RemoveReplica(node, why, differs=True)
     if leader in seen.different:
