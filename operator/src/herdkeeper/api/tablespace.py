@@ -38,8 +38,8 @@ _MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
 
 @dataclass(frozen=True)
 class MadeMark:
-    """An annotation of a Tablespace, since a status can be lost: the uuid of the tablespace that it created, and whether that has all rows
-    of its checkpoint, if any.
+    """Which tablespace a Tablespace created, by uuid, and whether that is filled from its checkpoint, if any. It is kept as an annotation,
+    since a status can be lost.
     """
 
     uuid: str

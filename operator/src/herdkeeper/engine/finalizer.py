@@ -12,7 +12,7 @@ from herdkeeper.shared.reason import Reason
 
 
 def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None:
-    """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
+    """Returns the change that the finalizer needs, by deletionPolicy, pins and users of the resource. None if it needs none."""
     deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
     used_by = (*users.not_deleted, *users.deleting)
     pins = isinstance(resource, Tablespace) and keeps_log(resource)

@@ -1,4 +1,4 @@
-"""The key of a resource, by which it is queued and reconciled."""
+"""The key by which a resource is queued and reconciled."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Key:
 
     @classmethod
     def of(cls, resource: Resource) -> Key:
-        """The key of this resource."""
+        """Returns the key of a resource."""
         return cls(resource.KIND, resource.metadata.namespace, resource.metadata.name)
 
     @property
     def object_key(self) -> ObjectKey:
-        """Without the kind."""
+        """The key without the kind."""
         return ObjectKey(self.namespace, self.name)
 
     def __str__(self) -> str:
@@ -33,9 +33,11 @@ class Key:
 
 
 def locks_of(stacks_of: Callable[[Key], frozenset[Hashable]], key: Key) -> frozenset[Hashable]:
-    """The locks of a reconcile. Resources of one stack share a lock, because only one server of it may be disrupted at a time: each
-    reconcile sees the result of the one before. Checkpoints of a namespace share one, too: none starts to write while another one is
-    being removed. `stacks_of` names the stack of a cluster."""
+    """Returns the locks of a reconcile. `stacks_of` names the stack of a cluster.
+
+    Clusters of one stack share a lock: only one of its servers may be disrupted at a time, so each reconcile must see the result of the
+    last one. Checkpoints of a namespace share one: none may start to write while another one is being removed.
+    """
     if key.kind == Checkpoint.KIND:
         return frozenset({(key.kind, key.namespace)})
     disrupts = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND)

@@ -21,7 +21,7 @@ from herdkeeper.shared.paused import paused_by
 
 
 def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None = None) -> Result:
-    """Moves the leaderships that are due. Raises ApiException when the API server does not answer what the cache has not."""
+    """Moves the leaderships that are due. Raises ApiException if something is not cached and the API server does not answer."""
     if cache is not None:
         kubernetes = clients.reader.kubernetes
         clients = replace(clients, reader=replace(clients.reader, kubernetes=kubernetes.over(kubernetes.watched(cache))))
@@ -35,7 +35,7 @@ def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None =
 
 
 def execute_leadership(cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients) -> Failed | None:
-    """All moves, whichever of them fails; what follows them only when all are done. The first failure, or None."""
+    """Executes all moves, even if one fails, and then what follows them, if none failed. Returns the first failure, or None."""
     failed = [each for action in plan.moves if (each := perform(cluster, action, clients)) is not None]
     if failed:
         return failed[0]

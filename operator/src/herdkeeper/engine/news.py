@@ -1,4 +1,4 @@
-"""What is new in a status: told as an event of the resource and as a line of the log."""
+"""Changes of a status that are reported as an event of the resource and as a log line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOLD_WHEN_FALSE = (REPLICAS_VERIFIED, LOG_USED_IN_TIME, LOG_REPLAYABLE, FIELDS_R
 
 @dataclass(frozen=True)
 class News:
-    """`topic` is the log line's."""
+    """One report. `topic` is the text of the log line."""
 
     topic: str
     reason: Reason
@@ -27,7 +27,7 @@ class News:
 
 
 def news_of(resource: Resource, status: dict[str, Any]) -> tuple[News, ...]:
-    """What `status` tells that the stored one does not."""
+    """Returns what is new in `status`, compared with the stored one."""
     before = stored_status(resource)
     conditions = [(_entry(before, kind), _entry(status, kind)) for kind in TOLD_WHEN_FALSE]
     return (
@@ -40,7 +40,7 @@ def news_of(resource: Resource, status: dict[str, Any]) -> tuple[News, ...]:
 
 
 def _ready(was: dict[str, Any] | None, now: dict[str, Any] | None) -> Iterator[News]:
-    """That Ready has another status, or another reason."""
+    """Reports another status or reason of Ready."""
     if now is None or (was is not None and (was["status"], was["reason"]) == (now["status"], now["reason"])):
         return
     reason = Reason(now["reason"])
@@ -48,7 +48,7 @@ def _ready(was: dict[str, Any] | None, now: dict[str, Any] | None) -> Iterator[N
 
 
 def _turned(was: dict[str, Any] | None, now: dict[str, Any] | None) -> Iterator[News]:
-    """That a condition turned False, and that it is False no more. That nobody knows yet is no news."""
+    """Reports a condition that turned False, or is no longer False. A change between True and Unknown is not reported."""
     before = was["status"] if was is not None else None
     if now is None or now["status"] == before or "False" not in (before, now["status"]):
         return
@@ -56,14 +56,14 @@ def _turned(was: dict[str, Any] | None, now: dict[str, Any] | None) -> Iterator[
 
 
 def _users(was: dict[str, Any] | None, now: dict[str, Any] | None) -> Iterator[News]:
-    """Whose login is not as its Secret says, and that all are. That nodes take changes up is part of each change, and no news."""
+    """Reports users that differ from their Secrets, and that no longer do. Every change of users takes a while to load; that is no news."""
     if now is None or now["reason"] == Reason.USERS_CHANGING or (was is not None and was["message"] == now["message"]):
         return
     yield News("users changed", Reason(now["reason"]), now["message"], now["status"] != "True")
 
 
 def _drill(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Iterator[News]:
-    """What became of a restore drill that has ended."""
+    """Reports the result of a restore drill."""
     ended = drill_ended(before, after)
     if ended is not None:
         reason = Reason.DRILLED if ended["outcome"] == "Succeeded" else Reason.DRILL_FAILED
@@ -71,7 +71,7 @@ def _drill(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Itera
 
 
 def _full_check(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Iterator[News]:
-    """Tables of which a full check failed, and that its time was missed."""
+    """Reports replicas that failed a full check, and a missed time."""
     for failed in newly_failed(before, after):
         yield News("full check failed", Reason.FULL_CHECK_FAILED, failed, warning=True)
     if (missed := newly_missed(before, after)) is not None:

@@ -1,4 +1,4 @@
-"""Keys that wait to be reconciled: debounced, one worker per key at a time, with a delay where asked for."""
+"""A queue of keys to reconcile: debounced, delayed on request, and with one worker per key at a time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Generic, TypeVar
 KeyType = TypeVar("KeyType", bound=Hashable)
 
 DEBOUNCE_SECONDS = 0.2
-"""Events come in bursts (a pod's start is half a dozen): they are reconciled once."""
+"""Events come in bursts, e.g. half a dozen for the start of a pod. A burst is reconciled once."""
 BURST = 10
-"""So many changes of one resource are each answered after DEBOUNCE_SECONDS."""
+"""So many changes of one key in a row are each handled after DEBOUNCE_SECONDS."""
 CHANGE_SECONDS = 1.0
-"""Beyond a burst, changes of one resource bring one look in this time: a noisy one leaves the others room."""
+"""Beyond a burst, a changing key is handled once in this time, so that a noisy resource leaves room for others."""
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
 
@@ -27,9 +27,9 @@ LONGEST_RETRY_SECONDS = 60.0
 class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time.
 
-    A key waits while it is being worked on itself, and while a key with a common lock (`locks`) is. Locks of a key may change: a key at
-    work holds those that it had when it was taken, and those that it has now. A later key does not overtake a waiting one with a common
-    lock. At most `most_of_a_share` keys of one `share` are worked on at a time, so a share never occupies all workers.
+    A key waits while a worker has it, or has a key with a common lock (`locks`). Locks may change: a taken key holds those that it had when
+    it was taken, and those that it has now. A key never overtakes an earlier one with a common lock. Workers have at most `most_of_a_share`
+    keys of one `share` at a time, so a share never occupies all workers.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ class KeyQueue(Generic[KeyType]):
     _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
     _failures: dict[KeyType, int] = field(default_factory=dict)
     _spent: dict[KeyType, float] = field(default_factory=dict)
-    """Until when the looks that changes brought would take at one per CHANGE_SECONDS (the generic cell rate algorithm)."""
+    """Until when the handled changes of a key would last at one per CHANGE_SECONDS (the generic cell rate algorithm)."""
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -53,12 +53,12 @@ class KeyQueue(Generic[KeyType]):
             return len(self._due)
 
     def __contains__(self, key: object) -> bool:
-        """Whether a key waits for its time."""
+        """Returns whether a key is queued."""
         with self._condition:
             return key in self._due
 
     def add(self, key: KeyType, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
-        """Have a key reconciled after the delay, or earlier when that was asked for before."""
+        """Queues a key for a time after the delay. An earlier time of a queued key stays."""
         with self._condition:
             moment = self.now() + delay_seconds
             if key in self._due and self._due[key] <= moment:
@@ -69,7 +69,7 @@ class KeyQueue(Generic[KeyType]):
             self._condition.notify()
 
     def changed(self, key: KeyType) -> None:
-        """Something of a key changed: have it reconciled after the debounce, later when it changes all the time."""
+        """Queues a changed key: after the debounce, or later if it changes all the time."""
         with self._condition:
             now = self.now()
             spent = max(now, self._spent.get(key, now))
@@ -79,12 +79,12 @@ class KeyQueue(Generic[KeyType]):
             self.add(key, moment - now)
 
     def forget(self, key: KeyType) -> None:
-        """A key is no more."""
+        """Forgets how often a key changed: its resource is deleted."""
         with self._condition:
             self._spent.pop(key, None)
 
     def take(self) -> KeyType | None:
-        """The next key whose time has come, which nobody else works on; waits for it. None once the queue is closed."""
+        """Waits for the next due key that no worker has, and returns it. None once the queue is closed."""
         with self._condition:
             while not self._closed:
                 key, wait_seconds = self._next()
@@ -95,14 +95,14 @@ class KeyQueue(Generic[KeyType]):
             return None
 
     def done(self, key: KeyType) -> None:
-        """A worker ended with a key."""
+        """Gives a key back after success."""
         with self._condition:
             self._working.pop(key, None)
             self._failures.pop(key, None)
             self._condition.notify_all()
 
     def failed(self, key: KeyType) -> float:
-        """A worker could not end with a key: it comes again after a delay that doubles each time. Returns the delay in seconds."""
+        """Gives a key back after a failure, and queues it again. Returns the delay in seconds, which doubles each time."""
         with self._condition:
             self._working.pop(key, None)
             count = self._failures.get(key, 0)
@@ -113,13 +113,13 @@ class KeyQueue(Generic[KeyType]):
         return delay
 
     def close(self) -> None:
-        """Let every worker end."""
+        """Makes `take` return None for every worker."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
 
     def _next(self) -> tuple[KeyType | None, float | None]:
-        """A key, or None and the seconds until one may be due."""
+        """Returns a key, or None and the seconds until one may be due."""
         busy = []
         kept: set[Hashable] = set()
         found: KeyType | None = None

@@ -19,8 +19,8 @@ from herdkeeper.shared.reason import Reason
 class Gate:
     """Whether pods may be disrupted now.
 
-    `closed_by` is why no pod of the stack may be disrupted, None if they may. `unreachable` are pods on a node that is down, each with the
-    reason to leave it alone: it may still serve, and a restart would not repair it. `serving` are the pods that serve, according to the
+    `closed_by` is why no pod of the stack may be disrupted, None if they may. `unreachable` are pods on a node that is down, with reasons
+    to leave them alone: they may still serve, and a restart would not repair them. `serving` are the pods that serve, according to the
     servers. `being_recreated` is why not even an idle pod may be restarted.
     """
 
@@ -85,7 +85,7 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
         return wait
     if (step := restart_idle(outdated, objects, gate)) is not None:
         return step
-    next_one = sorted(outdated, key=objects.pod_ready)[0]
+    next_one = min(outdated, key=objects.pod_ready)
     unreachable = next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
     unready = (pod for pod in pods if objects.pod_ready(next_one) and not objects.pod_ready(pod))
     unwell = next((f"{pod} is not Ready" for pod in unready), None)

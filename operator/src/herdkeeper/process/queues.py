@@ -1,4 +1,4 @@
-"""The queues of the two controllers: each resource has a key in the first, a HerdDBCluster also one in that of leadership."""
+"""The queues of the two controllers: one for all resources, and one for the leadership of HerdDBClusters."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from herdkeeper.engine.queue import KeyQueue
 
 @dataclass(frozen=True)
 class Queues:
-    """Both of them."""
+    """Both queues."""
 
     resources: KeyQueue[Key]
     leadership: KeyQueue[Key]
 
     def changed(self, key: Key) -> None:
-        """Something changed: have a resource looked at by whoever has to do with it."""
+        """Requeues a changed resource, for each controller that handles its kind."""
         for queue in self._of(key):
             queue.changed(key)
 
     def hurry(self, key: Key) -> None:
-        """The same at once: a server was lost."""
+        """The same without a delay, since a server was lost."""
         for queue in self._of(key):
             queue.add(key, 0.0)
 
@@ -30,6 +30,6 @@ class Queues:
         return (self.leadership, self.resources) if key.kind == HerdDBCluster.KIND else (self.resources,)
 
     def close(self) -> None:
-        """Nobody gets another key."""
+        """Closes both."""
         self.leadership.close()
         self.resources.close()

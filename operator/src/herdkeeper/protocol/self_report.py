@@ -1,5 +1,6 @@
-"""A SQL node's report of each second on its stream (images/herddb, `GET /alive`): its connections to ZooKeeper and its bookies, tablespaces
-with hanging statements, and the users that it accepts.
+"""What a SQL node reports each second on its stream (images/herddb, `GET /alive`).
+
+It tells of its connections to ZooKeeper and bookies, of tablespaces with hanging statements, and of the users that it accepts.
 """
 
 from __future__ import annotations
@@ -15,9 +16,7 @@ BLOCKED_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class ReportedUsers:
-    """The users that a node accepts: the `revision` of the users file (None if the file has none), and why it `refused` a newer file, or
-    None.
-    """
+    """The users file that a node has loaded, by its `revision` (None if it has none). `refused`: why a newer one was not, or None."""
 
     revision: str | None
     refused: str | None = None

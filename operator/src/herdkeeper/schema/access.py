@@ -1,8 +1,8 @@
 """The operator's rights: the table of RBAC rules, with reasons. The Helm chart's rule files are generated from it.
 
-A rule of the scope WATCHED is granted in the watched namespaces (or everywhere), one of CLUSTER for objects without a namespace, one of
-CHOSEN too, but only where the watched namespaces are named, one of HOME in the operator's namespace. Those of DRIVER are not the
-operator's: they are in the chart's ClusterRole for Spark drivers, which the operator may bind.
+WATCHED: granted in the watched namespaces, or everywhere. CLUSTER: for objects without a namespace. CHOSEN: the same, but only if the
+watched namespaces are named. HOME: granted in the operator's namespace. DRIVER: rights of Spark drivers, not of the operator. They are in
+the chart's ClusterRole, which the operator may bind.
 """
 
 from __future__ import annotations

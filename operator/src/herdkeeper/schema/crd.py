@@ -168,8 +168,8 @@ def _refusal(pattern: str, text: str) -> Schema:
 
 
 def _lifted_rules(fields: Schema) -> Iterator[Schema]:
-    """Takes the rules from the fields that may hold a secret, and returns them as rules of the enclosing object: after 1.34, the API
-    server prints the value that a rule refuses, unless it is an object.
+    """Takes the rules from the fields that may hold a secret, and returns them as rules of the enclosing object. Since Kubernetes 1.35, the
+    API server prints the value that a rule refuses, unless it is an object.
     """
     for name in (name for name in MAY_HOLD_A_SECRET if name in fields):
         (rule,) = fields[name].pop("x-kubernetes-validations")

@@ -73,11 +73,10 @@ class Timetable:
 
 
 def overdue_at(timetable: Timetable, since: datetime.datetime) -> datetime.datetime | None:
-    """Returns when a run is overdue, two periods after a moment: as long after the next tick but one as the moment is after its previous
-    tick.
+    """Returns when a run is overdue, two periods after a moment. None if there are no two further ticks.
 
-    Periods need not be equal: on a schedule for working days, a checkpoint of Friday is overdue on Tuesday. None if there is no next tick
-    but one.
+    It is as long after the second tick as the moment is after its previous one. Periods need not be equal: on a schedule for working days,
+    a checkpoint of Friday is overdue on Tuesday.
     """
     before, first = timetable.latest(since), timetable.after(since)
     second = timetable.after(first) if first is not None else None

@@ -25,9 +25,10 @@ Summary = TypeVar("Summary")
 
 @dataclass(frozen=True)
 class Run:
-    """The current state of a Job, which is None if it does not exist. `termination_message` is the newest one of its driver. `earlier` is
-    why a Job of this name says nothing about this owner: a deleted resource's Job outlives it until Kubernetes collects it, and its result
-    must not become that of a new resource with the same name.
+    """The current state of a Job, which is None if it does not exist. `termination_message` is the newest one of its driver.
+
+    `earlier` is why a Job of this name says nothing about this owner. A deleted resource's Job outlives it until Kubernetes collects it,
+    and must not count for a new resource of the same name.
     """
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"]

@@ -20,8 +20,8 @@ class ArchiveSource:
 
 @dataclass(frozen=True)
 class FollowerSource:
-    """A follower whose tables may be the base of a Checkpoint, for lack of anything else: host:port of its HTTP endpoint, and of a follower
-    that verifies it. None if the first one matched the log before.
+    """A follower whose tables may be the base of a Checkpoint, for lack of anything else. `witness` is one that verifies it, None if the
+    first one matched the log before. Both are host:port of HTTP endpoints.
     """
 
     follower: str

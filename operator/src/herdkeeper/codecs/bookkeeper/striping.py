@@ -1,8 +1,8 @@
 """Which bookie holds which entry, by BookKeeper's round-robin rule.
 
-Entry e of a segment with ensemble size E and write quorum Wq is written to the positions e mod E, e+1 mod E, … (Wq of them); so position
-i holds e exactly when (i - e) mod E < Wq. With E = Wq each position holds all. A segment covers the entries from its first one to the one
-before the next segment's first; the last segment ends with the ledger's last entry (closed) or its LAC (open). Segments may be empty.
+A segment has the ensemble size E and the write quorum Wq. Entry e is written to the Wq positions e mod E, e+1 mod E, …, so position i
+holds e exactly when (i - e) mod E < Wq. With E = Wq each position holds all. A segment ends before the next one's first entry. The last
+one ends with the ledger's last entry (closed) or its LAC (open). Segments may be empty.
 Source: RoundRobinDistributionSchedule and LedgerMetadataUtils of BookKeeper 4.18.0.
 """
 

@@ -1,1 +1,1 @@
-"""Gauges of what statuses tell, served at /metrics."""
+"""Gauges by the statuses of resources, served at /metrics."""

@@ -1,7 +1,7 @@
-"""The gauges of the last audits of each BookKeeperCluster, one set for each depth.
+"""Gauges of the newest audits of each BookKeeperCluster, one set for each depth.
 
-They come from the status of the newest finished ReplicationAudit of the whole cluster. So a restarted operator shows them again as soon as
-it has seen the resources. An audit of chosen ledgers is left out.
+They come from the status of the newest finished ReplicationAudit of the whole cluster, so a restarted operator shows them as soon as it has
+read the resources. An audit of chosen ledgers does not count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STATES = {"replicas": "verified", "replicasUnread": "unread", "replicasUnknown"
 
 
 class LastAudits:
-    """Which audits the gauges show. For several threads."""
+    """The audits that the gauges show. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class LastAudits:
         self._created: dict[tuple[str, str], datetime] = {}
 
     def show_cluster(self, cluster: BookKeeperCluster) -> None:
-        """Shows when the cluster was created. Forgets the audits of an earlier one of its name."""
+        """Shows when the cluster was created. Removes the audits of an earlier cluster of its name."""
         created = moment_of(cluster.metadata.creation_timestamp)
         if created is None:
             return
@@ -70,7 +70,7 @@ class LastAudits:
             CREATED.labels(*key).set(created.timestamp())
 
     def show(self, audit: ReplicationAudit, status: Mapping[str, Any], cluster: BookKeeperCluster) -> None:
-        """Shows the audit, unless it is not over, is not about the whole cluster, or a newer one of its depth is shown."""
+        """Shows a finished audit of the whole cluster, unless a newer one of its depth is shown."""
         counts = status.get("findingsBySeverity")
         if status.get("phase") != "Succeeded" or not status.get("completedAt") or counts is None or audit.spec.chooses_ledgers:
             return
@@ -93,14 +93,14 @@ class LastAudits:
                 COPIES.labels(*labels, state).set(status.get(name) or 0)
 
     def forget(self, cluster: ObjectKey) -> None:
-        """Takes away what is shown of a cluster that is no more."""
+        """Removes the gauges of a deleted cluster."""
         with self._lock:
             self._created.pop((cluster.namespace, cluster.name), None)
             CREATED.remove(cluster.namespace, cluster.name)
             self._forget_audits((cluster.namespace, cluster.name))
 
     def _forget_audits(self, cluster: tuple[str, str]) -> None:
-        """With the lock held."""
+        """The caller holds the lock."""
         for depth in AuditDepth:
             labels = (*cluster, depth.value)
             self._shown.pop(labels, None)

@@ -17,14 +17,14 @@ _VALUES = {"True": 1, "False": 0}
 
 
 class Conditions:
-    """Which conditions the gauge shows: of each type the reason that it has now. For several threads."""
+    """The conditions that the gauge shows, each with its current reason. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shown: dict[tuple[str, str, str], frozenset[tuple[str, str]]] = {}
 
     def show(self, kind: str, namespace: str, name: str, conditions: Iterable[Mapping[str, Any]]) -> None:
-        """Shows these, and takes away what was shown of the resource besides. None at all: of one that is no more."""
+        """Shows these conditions of a resource, and removes all others. Without any: removes those of a deleted resource."""
         resource = (kind, namespace, name)
         values = {(each["type"], each["reason"]): _VALUES.get(each["status"], -1) for each in conditions}
         with self._lock:

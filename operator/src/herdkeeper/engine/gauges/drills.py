@@ -1,4 +1,4 @@
-"""The gauges of the newest restore drill of each ScheduledCheckpoint that ended, as its status tells."""
+"""Gauges of the newest finished restore drill of each ScheduledCheckpoint, by its status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUCCEEDED = Gauge("herdkeeper_restore_drill_last_success_timestamp_seconds", "Wh
 
 
 def show_drill(schedule: ScheduledCheckpoint, drill: Mapping[str, Any] | None) -> None:
-    """Shows the drill; one that runs changes nothing, and none takes away what is shown."""
+    """Shows a drill. A running one changes nothing; None removes the gauges."""
     labels = (schedule.metadata.namespace, schedule.metadata.name)
     if drill is None:
         forget_drill(ObjectKey(*labels))
@@ -32,6 +32,6 @@ def show_drill(schedule: ScheduledCheckpoint, drill: Mapping[str, Any] | None) -
 
 
 def forget_drill(schedule: ObjectKey) -> None:
-    """Takes away what is shown of a schedule that is no more, or has no drills."""
+    """Removes the gauges of a schedule that is deleted or has no drills."""
     for gauge in (FAILED, SECONDS, SUCCEEDED):
         gauge.remove(schedule.namespace, schedule.name)

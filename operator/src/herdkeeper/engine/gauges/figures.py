@@ -1,4 +1,4 @@
-"""The gauges of times and counts that the status of a resource tells: each is there as long as its status has it."""
+"""Gauges of times and counts in a resource's status. Each exists while the status has its value."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _SHOWN: Mapping[str, tuple[tuple[Gauge, tuple[str, ...]], ...]] = {
     ),
     ScheduledCheckpoint.KIND: ((VERIFIED, ("newestVerifiedTime",)),),
 }
-"""Of each kind: a gauge, and where its value is in the status."""
+"""The gauges of each kind, with the path of the value in the status."""
 
 
 def show_figures(kind: str, namespace: str, name: str, status: Mapping[str, Any]) -> None:
-    """Shows what the status of the resource tells, and takes away what it does not tell. With an empty status: all of it."""
+    """Shows the values in a resource's status, and removes the other gauges. An empty status removes all."""
     for gauge, path in _SHOWN.get(kind, ()):
         value = _number(status, path)
         if value is not None:
@@ -82,7 +82,7 @@ def show_figures(kind: str, namespace: str, name: str, status: Mapping[str, Any]
 
 
 def _number(status: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
-    """A count as it is, a time in seconds since 1970."""
+    """Returns a count as it is, a time in Unix seconds."""
     found: Any = status
     for part in path:
         found = (found or {}).get(part)

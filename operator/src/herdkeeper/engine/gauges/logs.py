@@ -1,4 +1,4 @@
-"""The gauges of how near those who need a tablespace's log are to its retention."""
+"""Gauges of how much of its retention the readers of a tablespace's log have left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETENTION_ENDS = Gauge(
 
 
 def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) -> None:
-    """Shows how it stands; what nobody knows, or needs, is not shown."""
+    """Shows the standings. Unknown ones, and a log that nobody needs, have no gauges."""
     key = tablespace.key
     known = () if isinstance(standings, Unknown) else standings
     for needer in Needer:
@@ -38,6 +38,6 @@ def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) 
 
 
 def forget_log(tablespace: ObjectKey) -> None:
-    """Takes away what is shown of a tablespace that is no more."""
+    """Removes the gauges of a deleted tablespace."""
     for gauge in (IN_TIME, RETENTION_ENDS):
         gauge.remove_by_labels({"namespace": tablespace.namespace, "tablespace": tablespace.name})

@@ -88,8 +88,8 @@ def without_files(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str |
 
 
 def doubts(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None], keys: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Returns by name why the files of a Checkpoint may be of no use: its claim was made anew since, e.g. empty, or its Secret lacks its
-    key. `keys` are the fingerprints of the keys in each Secret, by name.
+    """Returns why the files of Checkpoints may be of no use, by name: the claim was made anew since, or the Secret lacks the key. `keys`
+    are the fingerprints of the keys in each Secret, by name.
     """
     found = {}
     for name, status, place in ((each.metadata.name, each.status, each.spec.destination) for each in checkpoints):

@@ -43,9 +43,9 @@ class TablespaceObserved:
     tablespaces that each SQL node leads. `objects` has its connection Secret and its leader's Service; `taken` names foreign objects with
     its objects' names (`Service flights-leader`); `credentials` are the database's, None if unreadable.
 
-    During a restore, `objects` has the Job, too, `checkpoint` is the named resource, `progress` the load's progress by SQL, and
-    `store_unusable` why the place of the checkpoint or the archive can't be used; before a Job that makes a checkpoint, `work` is the
-    activity at the places of the namespace's Checkpoints.
+    During a restore, `objects` has the Job, too. `checkpoint` is then the named resource, and `progress` the load's progress by SQL.
+    `store_unusable` is why the place of the checkpoint or the archive can't be used. `work` is the activity at the places of the
+    namespace's Checkpoints, before a Job that makes a checkpoint.
 
     `checkpoints` are those that refer to it, `without_files` the names of those whose volume claim is gone. `places` tells where SQL nodes
     run, only while replicas are added or removed. `tls` is the verdict on the Secret of the database's SQL port, or None. `log_pin` is the

@@ -1,5 +1,5 @@
-"""Verdicts on each replica's rows: equal to the log at an LSN, or different, by a verified Checkpoint; or different from the leader's rows,
-by a full check or by row counts.
+"""Verdicts on each replica's rows. By a verified Checkpoint, they equal the log at an LSN, or differ from it. By a full check, or row
+counts, they differ from the leader's.
 
 Checkpoints expire, so a Tablespace's status keeps the verdicts, and a node remembers that its replica differed. A replica that differs is
 set aside and rebuilt. An annotation of the Tablespace tells up to which LSN verdicts are about the old one.
@@ -111,8 +111,8 @@ class Rebuilt:
 
 
 def rebuilt(tablespace: Tablespace, node: str, uuid: str) -> Rebuilt | None:
-    """Returns the Tablespace's annotation about a node. None if there is none, or it is about another tablespace, as in a manifest from a
-    backup, or unreadable: then the replica is rebuilt once more.
+    """Returns the Tablespace's annotation about a node. None if it is missing, unreadable, or about another tablespace, as in a manifest
+    from a backup. Then the replica is rebuilt once more.
     """
     match = _REBUILT.fullmatch(tablespace.metadata.annotations.get(names.SET_ASIDE_PREFIX + node, ""))
     if match is None or match[6] not in (None, uuid):
@@ -146,8 +146,8 @@ def verdicts_in_force(
 
 
 def _is_of_a_lost_time(verdict: Verdict | None, nodes: Mapping[str, NodeView | Unknown], uuid: str) -> bool:
-    """Whether a replica was found equal in a ledger that the log has not reached, by its leader or, without one, by its nodes: volumes were
-    put back to older copies. Such a verdict would outweigh all later ones until the log reaches that ledger.
+    """Whether a replica was found equal in a ledger that the log has not reached: volumes were put back to older copies. The leader tells
+    how far the log is, or without one its nodes. Such a verdict would outweigh all later ones until the log reaches that ledger.
     """
     reached = [(copy.role == "leader", copy.lsn) for _, copy in copies_of(nodes, uuid) if copy.lsn is not None]
     return verdict is not None and verdict.equal and bool(reached) and verdict.lsn[0] > max(reached)[1][0]

@@ -1,9 +1,11 @@
 """Removes the files of a Checkpoint that is deleted with deletionPolicy Delete.
 
 A Job removes them once the run has ended and nothing else needs them. Two Checkpoints without a write between them have the same LSN and
-share a manifest, which the last of them removes. A Checkpoint that was made for a drill removes only a manifest of its own: one that it
-found there may have been kept on purpose. So does one whose run found none: a manifest of another run is that of the resource of which this
-one is a copy, e.g. from a backup, in another namespace or cluster. An unreadable resource may need the files, so it blocks the removal.
+share a manifest, which the last of them removes.
+
+Two kinds of Checkpoints remove only a manifest of their own. One was made for a drill: what it found there may have been kept on purpose.
+The other's run found none: a later one is of a copied resource, e.g. of a backup, in another namespace or cluster. An unreadable resource
+may need the files, so it blocks the removal.
 """
 
 from __future__ import annotations
@@ -170,9 +172,7 @@ def _writing(seen: CheckpointRun, others: list[Checkpoint]) -> list[str]:
 
 
 def _restores_a_moment_there(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...]) -> bool:
-    """Returns whether a Tablespace is being made as of a moment, with its checkpoint searched or made in the same place: it may use any as
-    a base.
-    """
+    """Returns whether a Tablespace is being made as of a moment, from a checkpoint in the same place. It may use any of them as a base."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
     if bootstrap is None or bootstrap.target is None or not _is_being_restored(tablespace):
         return False
