@@ -57,8 +57,7 @@ def dependents_disruption(ensemble: ObjectKey, reader: ClusterReader) -> str | N
 
 def servers_disruption(resource: Resource, reader: ClusterReader) -> str | None:
     """Returns which server of a resource does not serve or is being restarted, or None."""
-    key = resource.key
-    return why_disrupted(reader.kubernetes.owned(resource.KIND, key, SERVERS))
+    return why_disrupted(reader.kubernetes.owned(resource.KIND, resource.key, SERVERS))
 
 
 def _is_stuck(resource: Resource) -> bool:

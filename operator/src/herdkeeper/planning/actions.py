@@ -456,7 +456,7 @@ class Plan:
 
     actions: tuple[Action, ...] = ()
     wait: Wait | None = None
-    requeue_after_seconds: float | None = field(default=None)
+    requeue_after_seconds: float | None = None
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     needs_ledgers: bool = False

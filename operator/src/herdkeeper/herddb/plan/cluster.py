@@ -61,7 +61,7 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
         )
         return Plan.waiting(Reason.INVALID_SPEC, why, requeue.BLOCKED)
     if isinstance(fleet.tls, Problem):
-        return Plan((), Wait(fleet.tls.reason, fleet.tls.why), requeue.PENDING)
+        return Plan.waiting(fleet.tls.reason, fleet.tls.why)
     above = fleet.root if log.asks_for_certificates else fleet.root_parent
     return Plan.waiting(Reason.UNREADABLE, above.why, SOON_SECONDS) if isinstance(above, Unknown) else None
 
