@@ -244,14 +244,19 @@ def unchanged(field: str, shown: str, why: str) -> Rule:
     )
 
 
-def unchanged_optional(field: str, shown: str | None, why: str) -> Rule:
+def is_unchanged(field: str) -> str:
+    """Returns CEL for that an optional field of the spec is neither changed nor added nor removed."""
+    return f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+
+
+def unchanged_optional(field: str, shown: str | None, why: str, absent: str = "none") -> Rule:
     """Returns a rule that refuses to change, add or remove the spec's optional `field`. Arguments as in `unchanged`; without `shown`, for
-    values that are too long, only the field is named.
+    values that are too long, only the field is named. `absent` is the text for no value.
     """
     return Rule(
-        rule=f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+        rule=is_unchanged(field),
         message=f"spec.{field} can't change: {why}",
-        message_expression=None if shown is None else _change(field, f"(has(SELF.{field}) ? {shown} : 'none')", why),
+        message_expression=None if shown is None else _change(field, f"(has(SELF.{field}) ? {shown} : '{absent}')", why),
         field_path=f".{field}",
     )
 
@@ -274,25 +279,21 @@ def unchanged_class(field: str, kind: str) -> Rule:
 
     Its size may change: the API server can't know whether the volume can grow.
     """
-    shown = f"(has(SELF.{field}.storageClassName) ? SELF.{field}.storageClassName : 'default')"
-    why = f"volumes can't be moved; revert it, or create a new {kind}"
-    return Rule(
-        rule=f"has(self.{field}.storageClassName) == has(oldSelf.{field}.storageClassName) && "
-        f"(!has(self.{field}.storageClassName) || self.{field}.storageClassName == oldSelf.{field}.storageClassName)",
-        message=f"spec.{field}.storageClassName can't change: {why}",
-        message_expression=_change(f"{field}.storageClassName", shown, why),
-        field_path=f".{field}",
-    )
+    named, why = f"{field}.storageClassName", f"volumes can't be moved; revert it, or create a new {kind}"
+    return unchanged_optional(named, f"SELF.{named}", why, absent="default").model_copy(update={"field_path": f".{field}"})
 
 
-def least_memory(field: str, mebibytes: int) -> Rule:
-    """Returns a rule that refuses a memory limit below `mebibytes` at the spec's `field`, e.g. `resources.memory`."""
+def least_memory(field: str, mebibytes: int, absent: str | None = None) -> Rule:
+    """Returns a rule that refuses a memory limit below `mebibytes` at the spec's `field`, e.g. `resources.memory`. `absent` is CEL for that
+    an optional part with this field is absent.
+    """
     why = f"the process needs at least {mebibytes}Mi; raise it"
+    rule = f"quantity(self.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0"
     return Rule(
-        rule=f"quantity(self.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0",
+        rule=f"{absent} || {rule}" if absent else rule,
         message=f"spec.{field} is too small: {why}",
-        message_expression=formatted(f"spec.{field} is %s: {why}", f"self.{field}"),
-        field_path=f".{field}",
+        message_expression=None if absent else formatted(f"spec.{field} is %s: {why}", f"self.{field}"),
+        field_path=f".{field.partition('.')[0]}" if absent else f".{field}",
     )
 
 

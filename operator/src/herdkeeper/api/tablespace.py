@@ -26,6 +26,8 @@ from herdkeeper.api.resource import (
     Rule,
     Status,
     formatted,
+    is_unchanged,
+    least_memory,
     unchanged,
     unchanged_optional,
 )
@@ -443,11 +445,7 @@ class TablespaceStatus(Status):
 
 
 def _unchanged_in_bootstrap(*fields: str) -> str:
-    return " && ".join(
-        f"has(self.bootstrap.{field}) == has(oldSelf.bootstrap.{field}) && "
-        f"(!has(self.bootstrap.{field}) || self.bootstrap.{field} == oldSelf.bootstrap.{field})"
-        for field in fields
-    )
+    return " && ".join(is_unchanged(f"bootstrap.{field}") for field in fields)
 
 
 def _same_place(place: str, path: str) -> str:
@@ -548,20 +546,10 @@ class Tablespace(Resource):
             "Tablespace",
             field_path=".bootstrap",
         ),
-        *(
-            Rule(
-                rule=f"!has(self.bootstrap) || quantity(self.bootstrap.job.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0",
-                message=f"spec.bootstrap.job.{field} is too small: the process needs at least {mebibytes}Mi; raise it",
-                field_path=".bootstrap",
-            )
-            for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
-        ),
+        least_memory("bootstrap.job.resources.memory", 1024, absent="!has(self.bootstrap)"),
+        least_memory("bootstrap.job.executors.memory", 256, absent="!has(self.bootstrap)"),
         *place_rules("log.archive.destination", "!has(self.log.archive)"),
-        Rule(
-            rule="!has(self.log.archive) || quantity(self.log.archive.resources.memory).compareTo(quantity('512Mi')) >= 0",
-            message="spec.log.archive.resources.memory is too small: the process needs at least 512Mi; raise it",
-            field_path=".log",
-        ),
+        least_memory("log.archive.resources.memory", 512, absent="!has(self.log.archive)"),
         five_fields("fullCheck", optional=True),
         *pods_rules("bootstrap.job.pods"),
         *pods_rules("log.archive.pods"),
