@@ -16,7 +16,7 @@ def explain(kubectl: Kubectl, operator_namespace: str) -> str:
     """Returns the explanation as text; unreadable parts are replaced by the error."""
     server = ApiServer(Access(kubectl.namespace, kubeconfig=kubectl.environment.get("KUBECONFIG")))
     parts = (
-        _part("What is wrong", lambda: diagnosis(server, operator_namespace)[2]),
+        _part("What is wrong", lambda: diagnosis(server, operator_namespace).text),
         _part(f"The operator's last {MOST_LOG_LINES} log lines", lambda: _operator_log(kubectl.in_namespace(operator_namespace))),
     )
     return "\n".join(parts)

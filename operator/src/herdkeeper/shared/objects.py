@@ -290,9 +290,8 @@ def pod_trouble(pod: Json | None) -> str:
     for entry in status.get("conditions") or []:
         if entry["type"] == "PodScheduled" and entry["status"] == "False":
             return shortened(f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}")
-    if ended and "terminated" in failed.get("state", {}):
-        return ended
-    return f"{STARTING}; {ended}" if ended else STARTING
+    starts = () if ended and "terminated" in failed.get("state", {}) else (STARTING,)
+    return "; ".join((*starts, *filter(None, (ended,))))
 
 
 def not_ready_container(pod: Json) -> Json:
