@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
+from followed_lines import LONG, followed
 
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients import bounded_http, zookeeper_member
-from herdkeeper.clients.bounded_http import Question, TooLargeError, ask, lines
+from herdkeeper.clients.bounded_http import Question, TooLargeError, ask, follow
 from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.clients.look import look, require_time
 from herdkeeper.clients.zookeeper_member import MOST_BYTES, MemberSession
+from herdkeeper.engine.key import Key
 from herdkeeper.herddb.execute.node_orders import NodeOrders
+from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.shared.unknown import NotListening, Unknown
 
-LONG = 120.0
 SHORT = 0.3
 OK = b"HTTP/1.1 200 OK\r\n"
 Serve = Callable[[socket.socket], None]
@@ -99,18 +103,22 @@ def test_an_answer_without_end_is_given_up_at_its_most_bytes(servers: Servers, b
 
 def test_a_line_without_end_is_given_up_at_its_most_bytes(servers: Servers) -> None:
     address = servers.serve(lambda connection: endless(connection, OK + b"\r\nalive "))
-    with pytest.raises(TooLargeError):
-        next(lines(Question("GET", f"http://{address}/alive", LONG, {})))
+    with closing(follow(f"http://{address}/alive", LONG, None)) as stream, pytest.raises(TooLargeError):
+        next(followed(stream))
 
 
 def test_a_line_that_drips_is_given_up_as_silence_is(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("herdkeeper.process.node_streams.SILENCE_SECONDS", SHORT)
     address = servers.serve(lambda connection: dripping(connection, OK + b"\r\nalive\n"))
-    told = lines(Question("GET", f"http://{address}/alive", LONG, {}))
-    assert next(told) == b"alive\n"
-    allow = bounded_http._Connection.allow  # the line before it may take as long as the machine lets it
-    monkeypatch.setattr(bounded_http._Connection, "allow", lambda connection, _, most_bytes: allow(connection, SHORT, most_bytes))
-    with pytest.raises(TimeoutError):
-        next(told)
+    lost: queue.Queue[Key] = queue.Queue()
+    liveness = NodeLiveness()
+    streams = NodeStreams(lost.put, lost.put, liveness, lambda _: follow(f"http://{address}/alive", LONG, None))
+    streams.pod(
+        Key("HerdDBCluster", "demo", "db"), {"metadata": {"uid": "a", "name": "db-herddb-0"}, "status": {"podIP": "10.0.0.1"}}, over=False
+    )
+    assert lost.get(timeout=LONG)
+    assert liveness.silent_seconds("a") is not None
+    streams.stop()
 
 
 def test_each_line_of_a_stream_has_its_own_time_and_size(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +131,8 @@ def test_each_line_of_a_stream_has_its_own_time_and_size(servers: Servers, monke
             connection.sendall(b"a" * 99 + b"\n")
 
     address = servers.serve(tell)
-    assert len(list(lines(Question("GET", f"http://{address}/alive", LONG, {})))) == 1000
+    with closing(follow(f"http://{address}/alive", LONG, None)) as stream:
+        assert [*itertools.islice(followed(stream), 1000)] == [b"a" * 99 + b"\n"] * 1000
 
 
 def test_no_redirect_is_followed_so_no_token_is_carried_to_somebody_else(servers: Servers) -> None:

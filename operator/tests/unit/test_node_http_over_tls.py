@@ -6,7 +6,6 @@ import base64
 import http.client
 import itertools
 import re
-import select
 import socket
 import ssl
 import threading
@@ -16,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from followed_lines import followed
 from kubernetes.client import ApiException
 from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
 from herdkeeper.clients import bounded_http
-from herdkeeper.clients.bounded_http import LineStream, Question, TooLargeError, Trust, ask, follow
+from herdkeeper.clients.bounded_http import Question, TooLargeError, Trust, ask, follow
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.http import JsonReader
 from herdkeeper.clients.kubernetes import KubernetesReader, WatchedSource
@@ -279,16 +279,6 @@ def test_an_answer_that_ends_early_is_no_answer(serve) -> None:
     node = serve(answering(OK + b"Content-Length: 9\r\n\r\n[]"))
     with pytest.raises(http.client.IncompleteRead):
         ask(Question("GET", url_of(node), LONG, {}, trust=Trust(authority(), NAME)))
-
-
-def followed(stream: LineStream) -> Iterator[bytes]:
-    """The lines of a stream until it ends."""
-    while True:
-        line = stream.next_line()
-        if line is None:
-            select.select([stream], [], [], LONG)
-        else:
-            yield line
 
 
 def test_each_line_of_a_stream_comes_as_it_is_told_until_it_ends(serve) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
 from guarded_stack import DATABASE, LOG, ROLES, TABLE, Stack, everybody, guarded_ensemble, open_znodes, places
 from operators_certificates import ZOOKEEPER
 
-from herdkeeper.clients.bounded_http import Question, Trust, lines
+from herdkeeper.clients.bounded_http import Trust, follow
 from herdkeeper.codecs.bookkeeper.layout import ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.herddb.tablespace import encode_tablespace, tablespace_path
@@ -118,9 +118,8 @@ def test_operator_and_checkpoints_verify_a_node_at_its_http_port_and_send_anothe
     address = f"{name}:{url.rpartition(':')[2]}"
     authorities, others = (stack.secrets[secret].identity().authorities for secret in (ROLES["readers"], ZOOKEEPER.names.members_secret))
     assert NodeOrders().post(f"{url}/activator/wake", TOKEN, PATIENCE_SECONDS, Trust(authorities, name)) == {"woken": True}
-    told = lines(Question("GET", f"{url}/alive", PATIENCE_SECONDS, {}, trust=Trust(authorities, name)))
-    assert next(told).startswith(b"alive {")
-    told.close()
+    with closing(follow(f"{url}/alive", PATIENCE_SECONDS, Trust(authorities, name))) as told:
+        stack.wait("a line", lambda: (told.next_line() or b"").startswith(b"alive {"))
     stack.wait("a position", lambda: log_position(TlsAddress(address, authorities), "herd").ledger_id >= 0)
 
     for trust in (Trust(others, name), Trust(authorities, DATABASE.names.host(1).replace("-nodes", "-other"))):
