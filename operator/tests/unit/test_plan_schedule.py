@@ -215,6 +215,14 @@ def test_a_schedule_tells_what_its_run_waits_for():
     assert (overdue.reason, overdue.message.endswith(f"; {told}")) == (Reason.CHECKPOINT_OVERDUE, True)
 
 
+def test_a_later_run_counts_though_an_earlier_one_was_made_while_the_clock_was_ahead():
+    ahead, later = run("20T03:00", "09T03:40", "Failed"), replace(run("10T02:00", "10T02:30", findings=0), requested=True)
+    told = summarize_scheduled_audit(RunSeries(AUDITS, (later, ahead), at("10T04:00")))
+    assert told.health.status == "True"
+    found = replace(ahead, phase="Succeeded", findings=5)
+    assert summarize_scheduled_audit(RunSeries(AUDITS, (later, found), at("10T04:00"))).fields["lastFindings"] == 0
+
+
 def test_after_a_run_of_a_clock_that_was_ahead_the_next_one_is_told_for_when_it_is_made():
     series = RunSeries(AUDITS, (run("20T03:00", "20T03:40"),), at("10T04:00"))
     told = summarize_scheduled_audit(series)
