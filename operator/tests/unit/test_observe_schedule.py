@@ -9,7 +9,7 @@ import pytest
 import yaml
 from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, with_status
 
-from herdkeeper.api import Checkpoint, HerdDBCluster
+from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.restore_drill import Drill
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
@@ -44,6 +44,7 @@ class Cluster(KubernetesReader):
     ) -> None:
         super().__init__(None)
         self.made, self.others, self.tablespace, self.clusters = made, others, tablespace, clusters
+        self.restored: tuple[dict[str, Any], ...] = ()
 
     def readable(self, kind, key):
         assert key.namespace == "demo"
@@ -54,6 +55,8 @@ class Cluster(KubernetesReader):
         return self.tablespace
 
     def documents(self, kind, namespace):
+        if kind is Tablespace:
+            return self.restored
         assert kind is Checkpoint
         return (*self.made, *self.others)
 
@@ -69,6 +72,17 @@ def checkpoint(name: str, owner: str = "mine", created: str = "2026-05-10T03:00:
 
 def runs(*documents: dict[str, Any]) -> Any:
     return observe_schedule(SCHEDULE, ClusterReader(Cluster(*documents), None, None)).runs
+
+
+def test_a_checkpoint_that_a_restore_names_is_kept_until_the_restore_is_over():
+    def from_checkpoint(name: str, **status: Any) -> dict[str, Any]:
+        spec = {"herdDBRef": {"name": "db"}, "bootstrap": {"checkpoint": {"name": name}}}
+        return {"kind": "Tablespace", "metadata": {"name": f"of-{name}", "namespace": "demo"}, "spec": spec, "status": status}
+
+    cluster = Cluster(checkpoint("a"), checkpoint("b"))
+    done = {"phase": "Succeeded", "completedAt": "2026-05-10T04:00:00Z"}
+    cluster.restored = (from_checkpoint("a"), from_checkpoint("b", uuid="u", restore=done))
+    assert observe_schedule(SCHEDULE, ClusterReader(cluster, None, None)).needed == {"a"}
 
 
 def test_runs_are_seen_oldest_first_without_those_of_an_earlier_schedule_of_the_same_name():

@@ -78,7 +78,7 @@ class CheckpointSeries(RunSeries):
     """A ScheduledCheckpoint as declared, with its runs and drills as observed.
 
     `tablespace` is the one of the Checkpoints, or None. `checkpoints` are all of it, if its log is archived; `instance_id` is then the
-    INSTANCEID of the log's BookKeeper cluster.
+    INSTANCEID of the log's BookKeeper cluster. `restored` are the names of Checkpoints that Tablespaces name, and are still made from.
     """
 
     schedule: ScheduledCheckpoint
@@ -86,23 +86,24 @@ class CheckpointSeries(RunSeries):
     checkpoints: tuple[Checkpoint, ...] | Unknown = ()
     drill: DrillObserved = NOTHING_DRILLED
     instance_id: str | Unknown = NOT_LOOKED_AT
+    restored: frozenset[str] = frozenset()
 
     @property
     def needed(self) -> frozenset[str] | Unknown:
-        """Names of the runs that a drill reads, or that the recovery window of the log's archive needs.
+        """Names of the runs that a drill or a restore reads, or that the recovery window of the log's archive needs.
 
         A deleted Tablespace may have left an archive, then the only source for a restore. It is unknown which Checkpoints its window needs.
         So it is of a Tablespace that the schedule no longer names.
         """
-        drilled = frozenset(filter(None, (drilled_checkpoint(self.schedule), *self._of_other_tablespaces)))
+        read = frozenset(filter(None, (drilled_checkpoint(self.schedule), *self.restored, *self._of_other_tablespaces)))
         if self.tablespace is None:
-            return drilled | {run.name for run in self.known if run.verified}
+            return read | {run.name for run in self.known if run.verified}
         if isinstance(self.tablespace, Unknown):
             return self.tablespace
         if isinstance(self.checkpoints, Unknown):
             return self.checkpoints
         needed = needed_by_archive(self.tablespace, self.checkpoints, self.instance_id, self.now)
-        return needed if isinstance(needed, Unknown) else drilled | needed
+        return needed if isinstance(needed, Unknown) else read | needed
 
     @property
     def _of_other_tablespaces(self) -> frozenset[str]:
