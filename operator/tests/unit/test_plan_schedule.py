@@ -19,6 +19,7 @@ from herdkeeper.engine.gauges.figures import show_figures
 from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.jobs.drill.state import CheckpointSeries
 from herdkeeper.jobs.schedule.plan import plan_schedule
+from herdkeeper.jobs.schedule.retention import expired_runs
 from herdkeeper.jobs.schedule.state import Run, RunSeries, run_of
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.planning.actions import AnswerRequest, Create, Delete, Request
@@ -219,7 +220,9 @@ def test_a_later_run_counts_though_an_earlier_one_was_made_while_the_clock_was_a
     ahead, later = run("20T03:00", "09T03:40", "Failed"), replace(run("10T02:00", "10T02:30", findings=0), requested=True)
     told = summarize_scheduled_audit(RunSeries(AUDITS, (later, ahead), at("10T04:00")))
     assert told.health.status == "True"
+    kept = with_spec(AUDITS, successful_history_limit=1)
     found = replace(ahead, phase="Succeeded", findings=5)
+    assert [one.name for one in expired_runs(kept, (later, found), at("10T04:00"))] == [found.name]
     assert summarize_scheduled_audit(RunSeries(AUDITS, (later, found), at("10T04:00"))).fields["lastFindings"] == 0
 
 

@@ -63,5 +63,5 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
 
 def expired_by_number(runs: Iterable[Run], phase: Phase, limit: int) -> tuple[Run, ...]:
     """Returns the runs that ended in this phase, except the newest `limit`."""
-    ended = sorted((run for run in runs if run.phase == phase), key=lambda run: (run.due, run.name))
+    ended = sorted((run for run in runs if run.phase == phase), key=lambda run: run.ended)
     return tuple(ended[: max(0, len(ended) - limit)])

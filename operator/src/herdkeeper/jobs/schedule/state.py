@@ -51,6 +51,11 @@ class Run:
         """Whether it has not ended. One that is being deleted is stopped, and its deletion may wait for others."""
         return self.phase in ("Pending", "Running", "Paused") and not self.going
 
+    @property
+    def ended(self) -> tuple[datetime.datetime, str]:
+        """The order of ended runs. The time of one may still come, if the operator's clock was ahead."""
+        return self.completed or self.due, self.name
+
 
 Decision = Start | Missed | NotDue
 

@@ -34,7 +34,7 @@ def summarize_scheduled_checkpoint(series: CheckpointSeries, decided: Mapping[st
     """
     if isinstance(series.runs, Unknown):
         return replace(_unreadable(series, series.runs), conditions={CURRENT: _current_by_status(series, series.runs)})
-    verified = sorted((run for run in series.runs if run.verified), key=_end)
+    verified = sorted((run for run in series.runs if run.verified), key=lambda run: run.ended)
     kept = [run for run in verified if not run.going]
     mine = [run for run in kept if series.is_of_the_tablespace(run)]
     fields = {
@@ -57,13 +57,8 @@ def summarize_scheduled_audit(series: RunSeries) -> Summary:
     """Returns Ready, the times, and the findings of the newest audit of the cluster."""
     if isinstance(series.runs, Unknown):
         return _unreadable(series, series.runs)
-    succeeded = sorted((run for run in series.runs if run.phase == "Succeeded"), key=_end)
+    succeeded = sorted((run for run in series.runs if run.phase == "Succeeded"), key=lambda run: run.ended)
     return Summary(_health(series), {**_fields(series, succeeded), **_findings(series, succeeded)})
-
-
-def _end(run: Run) -> tuple[datetime.datetime, str]:
-    """The order of ended runs. The time of one may still come, if the operator's clock was ahead."""
-    return run.completed or run.due, run.name
 
 
 def _findings(series: RunSeries, succeeded: list[Run]) -> dict[str, Any]:
@@ -112,7 +107,7 @@ def _done_by(active: Run) -> str:
 
 
 def _health(series: RunSeries) -> Health:
-    ended = sorted((run for run in series.known if run.phase in ("Succeeded", "Failed")), key=_end)
+    ended = sorted((run for run in series.known if run.phase in ("Succeeded", "Failed")), key=lambda run: run.ended)
     following = _next(series)
     comes = f"the next run is due at {following}" if following is not None else "spec.suspend is true: no run is due"
     if series.active is not None:
