@@ -199,6 +199,7 @@ def test_a_drill_that_goes_on_says_what_it_waits_for():
             of_the_moment({"phase": "Pending", "message": "spec.verify is Follower: no follower", "conditions": (REFUSED,)}),
             "no Checkpoint of that moment could be made: spec.verify is Follower: no follower",
         ),
+        (of_the_moment({"phase": "Succeeded", "message": "the job ended"}), "its Checkpoint did not report that it was verified"),
         (
             of_the_moment({"phase": "Running"}, deletion_timestamp="2026-05-10T05:01:00Z"),
             "its Checkpoint was deleted before it was restored",

@@ -33,9 +33,13 @@ def why_not_made(checkpoint: Checkpoint) -> str | None:
     """Returns why the Checkpoint of a drill's moment will not be restored. None if it was made, or may be."""
     if checkpoint.metadata.deletion_timestamp is not None:
         return "its Checkpoint was deleted before it was restored"
-    if run_of(checkpoint).phase == "Failed":  # also one that is refused
-        return f"no Checkpoint of that moment could be made: {_reported(checkpoint)}"
-    return None
+    match run_of(checkpoint).phase:
+        case "Failed":  # also one that is refused
+            return f"no Checkpoint of that moment could be made: {_reported(checkpoint)}"
+        case "Succeeded" if not is_restorable(checkpoint):
+            return "its Checkpoint did not report that it was verified"
+        case _:
+            return None
 
 
 def failed(drill: DrillStatus, why: str, at: str | None) -> DrillStatus:
