@@ -14,6 +14,7 @@ from herdkeeper.api.restore_drill import Drill
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.herddb.log.identity import LogIdentity
+from herdkeeper.jobs.observe import observe_checkpoint
 from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.shared import names
@@ -202,6 +203,18 @@ def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespac
 def test_an_archive_may_need_a_checkpoint_that_can_not_be_read_unless_it_failed():
     assert [made.metadata.name for made in seen(ARCHIVED, with_a_password("odd", phase="Failed")).checkpoints] == ["a"]
     assert isinstance(seen(ARCHIVED, with_a_password("odd", phase="Succeeded")).checkpoints, Unknown)
+
+
+def test_a_removal_waits_for_a_checkpoint_that_can_not_be_read_unless_it_failed():
+    def needing(*others: dict[str, Any]) -> Any:
+        cluster = Cluster(others=others)
+        going = with_metadata(stored(checkpoint("going")), deletion_timestamp="2026-05-10T05:00:00Z")
+        cluster.owned, cluster.made_for, cluster.document = (lambda *_: Objects({})), (lambda *_: ()), (lambda *_: None)
+        cluster.documents = lambda kind, _: others if kind is Checkpoint else ()
+        return observe_checkpoint(going, ClusterReader(cluster, None, None)).removal.checkpoints
+
+    assert [each.metadata.name for each in needing(checkpoint("b"), with_a_password("odd", phase="Failed"))] == ["b"]
+    assert isinstance(needing(with_a_password("odd", phase="Succeeded")), Unknown)
 
 
 class DrillingCluster(Cluster):

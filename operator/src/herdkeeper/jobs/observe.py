@@ -15,7 +15,7 @@ from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import Claim
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, why_two_accounts
-from herdkeeper.spark.observe_places import observe_destination, observe_store, observe_work
+from herdkeeper.spark.observe_places import observe_checkpoints, observe_destination, observe_store, observe_work
 
 _FIELD = "spec.destination."
 
@@ -49,7 +49,7 @@ def _removal(checkpoint: Checkpoint, reader: ClusterReader) -> RemovalObserved:
     namespace = checkpoint.metadata.namespace
     name = checkpoint.spec.destination.claim_name
     claim = None if name is None else reader.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, name))
-    checkpoints = reader.kubernetes.models(Checkpoint, reader.kubernetes.documents(Checkpoint, namespace))
+    checkpoints = observe_checkpoints(reader.kubernetes.documents(Checkpoint, namespace), reader)
     return RemovalObserved(
         None if claim is None else Claim.of(claim),
         checkpoints

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.job import Destination, Encryption, ObjectStore
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes import values_of_secret
+from herdkeeper.clients.kubernetes import Unreadable, values_of_secret
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.problem import Problem
+from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.encryption_keys import why_keys_unusable
 from herdkeeper.spark.object_store import StoreSecrets, needed_of_secrets, store_secrets
 from herdkeeper.spark.work import CheckpointWork, work_of
@@ -51,6 +55,15 @@ def observe_destination(
     return observe_store(destination.object_store, namespace, field, reader) or observe_keys(
         destination.encryption, f"{field}encryption", reader, namespace=namespace, writes=writes
     )
+
+
+def observe_checkpoints(documents: Sequence[Json], reader: ClusterReader) -> tuple[Checkpoint, ...] | Unknown:
+    """Returns the Checkpoints of these documents, which may share or need files; Unknown if one can't be read. Unless it failed: it has
+    no manifest, and is left out.
+    """
+    found = [reader.kubernetes.model(Checkpoint, document) for document in documents]
+    without = [isinstance(each, Unreadable) and each.rest.status is not None and each.rest.status.phase == "Failed" for each in found]
+    return reader.kubernetes.models(Checkpoint, (document for document, left in zip(documents, without, strict=True) if not left))
 
 
 def observe_work(namespace: str, reader: ClusterReader) -> tuple[CheckpointWork, ...]:

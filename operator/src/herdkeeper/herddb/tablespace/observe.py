@@ -54,7 +54,7 @@ from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.encryption_keys import fingerprints, secrets_of
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets
-from herdkeeper.spark.observe_places import observe_keys, observe_store_secrets
+from herdkeeper.spark.observe_places import observe_checkpoints, observe_keys, observe_store_secrets
 
 T = TypeVar("T")
 PODS = (("v1", "Pod"),)
@@ -110,19 +110,15 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
 
 def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
     """Returns the readable Checkpoints of a tablespace, and which can't be read. One that does not name its tablespace may belong to this
-    one. One that failed does not matter: nothing rests on it.
+    one.
     """
     documents = reader.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
     mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
-    found = [reader.kubernetes.model(Checkpoint, document) for document in mine]
-    matter = (document for document, item in zip(mine, found, strict=True) if not (isinstance(item, Unreadable) and _failed(item.rest)))
-    wholly = reader.kubernetes.models(Checkpoint, matter)
-    readable = tuple(item for item in found if not isinstance(item, Unreadable))
-    return readable, wholly if isinstance(wholly, Unknown) else None
-
-
-def _failed(checkpoint: Checkpoint) -> bool:
-    return checkpoint.status is not None and checkpoint.status.phase == "Failed"
+    wholly = observe_checkpoints(mine, reader)
+    if not isinstance(wholly, Unknown):
+        return wholly, None
+    found = (reader.kubernetes.model(Checkpoint, document) for document in mine)
+    return tuple(item for item in found if not isinstance(item, Unreadable)), wholly
 
 
 def _volumes(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterReader) -> dict[str, str | None]:
