@@ -122,6 +122,16 @@ def test_files_are_sized_by_what_a_volume_has_until_it_has_grown():
     assert bytes_of(with_claimed_sizes(CLUSTER, (0,), objects(there)).spec.ledgers.size) == 20 * 1024**3
 
 
+def test_files_of_bookies_that_leave_still_fit_while_larger_ones_take_their_places():
+    """They serve until there are enough others, which a quota may refuse. With the journals of a larger disk they would fill theirs."""
+    metadata = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset({"bk-bookie-0-aaaaaa"}), None, under_replicated=False)
+    replaced = with_spec(CLUSTER, bookies=1, drain=(0,))
+    journal = {**claim("1Gi")["PersistentVolumeClaim", NAME], "metadata": {"name": "bk-bookie-0-journal", "uid": "another"}}
+    there = objects(claim("2Gi"), {("PersistentVolumeClaim", "bk-bookie-0-journal"): journal})
+    sized = BookieFleet(replaced, there, MetadataStore("zk:2181", True), metadata, ("bbbbbb",)).sized.spec
+    assert (bytes_of(sized.journal.size), bytes_of(sized.ledgers.size)) == (1024**3, 2 * 1024**3)
+
+
 def test_files_are_sized_by_the_smallest_claim_that_is_there_and_not_by_what_the_spec_asks_for():
     there = {
         ("PersistentVolumeClaim", f"bk-bookie-{number}-ledgers"): claim(size)[("PersistentVolumeClaim", NAME)]

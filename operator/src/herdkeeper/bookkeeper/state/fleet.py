@@ -109,8 +109,8 @@ class BookieFleet:
 
     @cached_property
     def sized(self) -> BookKeeperCluster:
-        """The cluster to build from: with the sizes that its claims have."""
-        return with_claimed_sizes(self.cluster, self.numbers.wanted, self.objects)
+        """The cluster to build from: with the sizes that its claims have, also of bookies that leave: they may serve for long."""
+        return with_claimed_sizes(self.cluster, (*self.numbers.wanted, *self.numbers.leaving), self.objects)
 
     @cached_property
     def ids(self) -> Mapping[int, tuple[str, ...]]:
