@@ -359,6 +359,12 @@ def evicted(at: str, phase: str = "Failed", status: str = "True") -> dict[str, o
             {},
             f"evicted 2 times since 2026-11-21T14:20:00Z ({LOW}): make room on the nodes",
         ),
+        (
+            "its node shut down, and left no message",
+            pod_of("a", "14:00:00", {**evicted("14:20:00"), "message": ""}),
+            {},
+            "evicted 1 time since 2026-11-21T14:20:00Z (TerminationByKubelet): make room",
+        ),
         ("a drained node takes the pod along", pod_of("b", "14:21:00", {"phase": "Running"}), {}, "its pod at 2026-11-21T14:21:00Z"),
         ("it was tried again since it failed", pod_of("b", "14:21:00", {"phase": "Running"}), {"failed": 1}, ""),
         ("it has just begun", pod_of("a", "14:00:01", {"phase": "Running"}), {}, ""),

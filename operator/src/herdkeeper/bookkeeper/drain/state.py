@@ -32,7 +32,6 @@ from herdkeeper.shared.unknown import Unknown
 LATE_SECONDS = 60.0
 """A Job's first pod is not made later than that, unless something refuses it."""
 _MORE_ROOM = "make room on the nodes, or set spec.pods.priorityClassName or more spec.resources, and delete this Job"
-
 _HELD = (Reason.BOOKIE_DOWN, Reason.OPEN_LEDGERS, Reason.DRAIN_FAILED)
 """Reasons of a drain that may wait for ever, and only for itself."""
 
@@ -160,7 +159,7 @@ def _evictions(objects: Objects, name: str) -> str:
     evicted = [status for pod in pods if (status := pod.get("status", {})).get("phase") == "Failed" and _disruption(status)]
     if evicted:
         last, since = evicted[-1], _disruption(evicted[0]).get("lastTransitionTime")
-        why = shortened(str(last.get("message") or _disruption(last).get("message")))
+        why = shortened(str(last.get("message") or _disruption(last).get("reason")))
         return f"the pod of the Job {name} was evicted {counted(len(evicted), 'time')} since {since} ({why}): {_MORE_ROOM}"
     status = (objects.get("Job", name) or {}).get("status", {})
     begun, newest = status.get("startTime"), pods[-1]["metadata"]["creationTimestamp"] if pods else None
