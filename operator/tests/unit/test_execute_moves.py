@@ -183,6 +183,13 @@ def test_a_step_of_a_drain_that_is_refused_holds_up_no_new_bookie(action, applie
     assert failed.backs_off
 
 
+def test_silent_bookies_that_are_to_be_read_only_do_not_take_all_of_a_workers_time():
+    with look(-1.0):
+        failed = done_of(SetBookieMode("bk-1", "127.0.0.1:not-a-port", True, "a token", Reason.DRAINING))[2]
+    assert failed is not None
+    assert "took too long" in failed.message
+
+
 def test_whatever_is_refused_network_policies_are_written():
     """A quota may refuse a bookie for ever, and nobody may reach its neighbours meanwhile who is not to."""
     policy = Apply({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "bk"}}, True, Reason.CREATING)

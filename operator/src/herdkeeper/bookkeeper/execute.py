@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from herdkeeper.clients.bounded_http import Answer, Question, ask
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.look import require_time
 from herdkeeper.shared import names
 
 ANSWER_SECONDS = 10.0
@@ -26,7 +27,10 @@ class BookieAdmin:
     """Requests to a bookie."""
 
     def set_read_only(self, bookie_id: str, host: str, read_only: bool, token: str) -> None:
-        """Change the mode and verify the change: a success code proves nothing, business errors come with any code. Raises RefusedError."""
+        """Change the mode and verify the change: a success code proves nothing, business errors come with any code. Raises RefusedError, or
+        TimeoutError once the reconcile took too long: several bookies may be silent.
+        """
+        require_time()
         url = f"http://{host}:{names.BOOKIE_ADMIN_PORT}/api/v1/bookie/state/readonly"
         order(url, bookie_id, json.dumps({"readOnly": read_only}).encode(), token)
         found = _read_only(_ask(Question("GET", url, ANSWER_SECONDS, {})))
