@@ -546,7 +546,7 @@ def test_an_archive_is_not_called_current_while_too_few_bookies_tell_what_is_con
     )
     assert first.trouble == ""
     assert alone.current_at_millis == first.current_at_millis, "the other two may have confirmed entries"
-    assert alone.trouble == "2 of 3 bookies of the open ledger 5 don't tell what is confirmed"
+    assert alone.trouble == "2 of 3 bookies of the open ledger 5 don't tell what is confirmed: b1, b2"
     assert (all_again.held and all_again.held.last, all_again.trouble) == ((5, 4), "")
     assert all_again.current_at_millis != first.current_at_millis
 

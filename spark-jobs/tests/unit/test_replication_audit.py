@@ -256,6 +256,19 @@ def test_a_ledger_that_stays_unreadable_is_audited_up_to_its_last_segment() -> N
     assert result.summary.entries == 10
 
 
+@pytest.mark.parametrize("away", [("b3", "b4"), ("b4",)], ids=["ack quorum", "fewer"])
+def test_an_open_ledger_of_which_bookies_that_are_away_may_have_the_end_is_not_called_whole(away: tuple[str, ...]) -> None:
+    """What b3 and b4 alone acknowledge is on no bookie that answers. They have no other entry that an audit could miss."""
+    bookies = [PlayedBookie(full((1, 9))) for _ in NAMES]
+    metadata = replace(ledger(1, None, NAMES), segments=(Segment(0, NAMES), Segment(10, ("b0", "b3", "b4"))))
+    with served(*bookies, PlayedBookie(full((2, 0)))) as addresses:
+        there = {name: address for name, address in addresses.items() if name not in away}
+        result = audited(PlayedCatalog(there, {1: VersionedMetadata(metadata, 0)}))
+    told = [(FindingKind.END_UNKNOWN, "2 of 3 bookies of the open ledger 1 don't tell what is confirmed: b3, b4")]
+    assert [(finding.kind, finding.detail) for finding in result.findings] == (told if len(away) == 2 else [])
+    assert (result.summary.entries, result.summary.copies_verified) == (10, 30)
+
+
 def test_only_the_ledgers_of_the_filter_are_audited() -> None:
     bookies = [PlayedBookie(full((1, 9), (2, 9), (3, 9))) for _ in NAMES]
     with served(*bookies) as addresses:

@@ -24,7 +24,7 @@ class FindingKind(StrEnum):
     LEDGER_UNREADABLE = "LedgerUnreadable"
     """The ledger's metadata could not be decoded, or is gone although a log lists the ledger."""
     END_UNKNOWN = "EndUnknown"
-    """No bookie reported the LAC of an open ledger: only what is before its last segment was read."""
+    """Too few bookies reported the LAC of an open ledger's last segment: entries that were not read may be confirmed, too."""
     TOO_FEW_RACKS = "TooFewRacks"
     """The copies of an entry are in fewer racks than the cluster requires and has."""
     NAMED_TWICE = "NamedTwice"

@@ -3,7 +3,7 @@
 It works in portions (audit/portion.py). So memory does not grow with the cluster, and an interrupted run can continue. Per portion:
 metadata of the ledgers that the filter admits -> confirmed ends -> plan -> read all copies (Spark) -> compare with the metadata
 (audit/shares.py) -> read suspects again with fresh metadata (audit/second_pass.py) -> durable findings and counts. Unreadable ledgers
-(undecodable, or no bookie reports the LAC) are read once more at the end. Then comes the summary.
+(undecodable, or too few bookies report the LAC) are read once more at the end. Then comes the summary.
 
 Reading never fences, so an audit may run beside writers. A writer may change a ledger meanwhile (new ensemble, closed, deleted); the second
 pass settles that. Findings of a ledger that is deleted later are dropped at the end.
@@ -35,7 +35,7 @@ from herdkeeper_jobs.audit.scope import Scope, scope_of
 from herdkeeper_jobs.audit.second_pass import read_again, second_pass
 from herdkeeper_jobs.audit.shares import CopiesLostError, match, segments_of
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
-from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmed, LastConfirmedUnknownError, ReadSettings, end_of_confirmed
 from herdkeeper_jobs.copies.holding import CopyState
 from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
 from herdkeeper_jobs.report.page import many
@@ -184,13 +184,14 @@ def _snapshot(
 def _with_confirmed_end(
     read: VersionedMetadata, addresses: dict[str, BookieAddress], settings: ReadSettings
 ) -> tuple[AuditedLedger, Finding | None]:
-    """Determines the confirmed end. An open ledger with an unknown LAC is audited up to its last segment, and reported."""
+    """Determines the confirmed end. An open ledger that may have later confirmed entries is audited up to what is certain, and reported: if
+    no bookie of its last segment tells its LAC, up to that segment."""
     try:
-        return AuditedLedger(read.metadata, read.znode_version, last_confirmed(read.metadata, addresses, settings)), None
+        end = end_of_confirmed(read.metadata, addresses, settings)
     except LastConfirmedUnknownError as error:
-        certain = read.metadata.segments[-1].first_entry_id - 1
-        finding = _unknown(FindingKind.END_UNKNOWN, read.metadata.ledger_id, str(error))
-        return AuditedLedger(read.metadata, read.znode_version, certain), finding
+        end = LastConfirmed(read.metadata.segments[-1].first_entry_id - 1, str(error))
+    finding = _unknown(FindingKind.END_UNKNOWN, read.metadata.ledger_id, end.doubt) if end.doubt else None
+    return AuditedLedger(read.metadata, read.znode_version, end.entry_id), finding
 
 
 def _unknown(kind: FindingKind, ledger_id: int, reason: str) -> Finding:

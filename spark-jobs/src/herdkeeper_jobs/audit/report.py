@@ -134,8 +134,8 @@ def _step_for_ledgers(kind: _OfLedgers, ledgers: str, own: Sequence[Finding]) ->
             return _step_for_unreadable(own)
         case FindingKind.END_UNKNOWN:
             return (
-                f"The last segment of {ledgers} was not read: none of its bookies reported how far it goes. Bring them back (the last "
-                "column below names them), then audit again."
+                f"The last segment of {ledgers} was not read to its end: too few bookies reported where that is. Bring them back (the "
+                'column "what was seen" below names them), then audit again.'
             )
         case FindingKind.TOO_FEW_RACKS | FindingKind.NAMED_TWICE:
             narrow = f"Copies of {ledgers} are in too few racks and are not moved automatically: drain one of their bookies."

@@ -210,14 +210,16 @@ def end_of_confirmed(
     how = (metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
     asked = [in_thread(partial(_lac_or_reason, bookie_id, how)) for bookie_id in segment.bookies]
     _wait_for_enough(asked, metadata.ack_quorum, settings.speculative_read_seconds)
-    outcomes = [answer.result() for answer in asked if answer.done()]
+    outcomes = [answer.result() if answer.done() else "" for answer in asked]
     lacs = [lac for lac in outcomes if isinstance(lac, int)]
     if not lacs:
-        reasons = "; ".join(reason for reason in outcomes if isinstance(reason, str))
+        reasons = "; ".join(reason for reason in outcomes if isinstance(reason, str) and reason)
         raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
-    silent = len(asked) - len(lacs)
-    doubt = f"{silent} of {len(asked)} bookies of the open ledger {metadata.ledger_id} don't tell what is confirmed"
-    return LastConfirmed(max(segment.first_entry_id - 1, *lacs), doubt if silent >= metadata.ack_quorum else "")
+    silent = [bookie_id for bookie_id, outcome in zip(segment.bookies, outcomes, strict=True) if not isinstance(outcome, int)]
+    doubt = (
+        f"{len(silent)} of {len(asked)} bookies of the open ledger {metadata.ledger_id} don't tell what is confirmed: {', '.join(silent)}"
+    )
+    return LastConfirmed(max(segment.first_entry_id - 1, *lacs), doubt if len(silent) >= metadata.ack_quorum else "")
 
 
 def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patience_seconds: float) -> None:
