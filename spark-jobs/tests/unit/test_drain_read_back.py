@@ -116,6 +116,14 @@ def test_an_open_striped_ledger_with_an_unknown_lac_is_no_proof() -> None:
     assert result.trouble[0].startswith("open ledger 1: no bookie reported its LAC")
 
 
+def test_an_open_striped_ledger_of_which_bookies_that_are_away_may_have_the_end_is_no_proof() -> None:
+    """What `gone` and b4 alone have of the next segment is acknowledged, and would leave with `gone`."""
+    before = turned(None)
+    after = replace(before, segments=(Segment(0, NEW), Segment(4, ("b0", "b3", "b4"))))
+    result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 3))) for _ in NEW])
+    assert result.trouble == ("2 of 3 bookies of the open ledger 1 don't tell what is confirmed: b3, b4",)
+
+
 def test_a_ledger_that_was_deleted_meanwhile_holds_nothing() -> None:
     assert moved(ledger(1, 9, OLD), now=(), bookies=[]) == ReadBack(0, 0, 0, ())
 

@@ -26,7 +26,7 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.share import Place, share_of
 from herdkeeper_jobs.audit.placement import findings_of_names
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
-from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, end_of_confirmed
 from herdkeeper_jobs.copies.check import check_copies
 from herdkeeper_jobs.copies.holding import Holding
 from herdkeeper_jobs.copies.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
@@ -119,10 +119,13 @@ def _certain_part(
     found: VersionedMetadata, last_segment: bool, addresses: Mapping[str, BookieAddress], settings: ReadSettings
 ) -> AuditedLedger:
     """Returns a closed ledger to its end, an open one up to its last segment, or with `last_segment` to its LAC. Raises
-    LastConfirmedUnknownError."""
+    LastConfirmedUnknownError, also if bookies that don't tell may have later entries."""
     metadata = found.metadata
     if metadata.closed or last_segment:
-        return AuditedLedger(metadata, found.znode_version, last_confirmed(metadata, addresses, settings))
+        end = end_of_confirmed(metadata, addresses, settings)
+        if end.doubt:
+            raise LastConfirmedUnknownError(end.doubt)
+        return AuditedLedger(metadata, found.znode_version, end.entry_id)
     return AuditedLedger(metadata, found.znode_version, metadata.segments[-1].first_entry_id - 1)
 
 
