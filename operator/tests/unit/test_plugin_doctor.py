@@ -351,12 +351,17 @@ def test_who_may_not_read_a_part_sees_the_rest_and_is_not_told_that_all_is_well(
             called(cluster, command)
 
 
-def test_what_somebody_stopped_is_told_and_is_not_wrong() -> None:
+def test_what_somebody_stopped_or_deletes_is_told_and_is_not_wrong() -> None:
     documents = stack()
     documents[2]["status"]["conditions"][1] = condition("Progressing", "False", "Paused", "an annotation stops every change")
+    documents[0]["metadata"]["deletionTimestamp"] = "2026-11-21T14:30:00Z"
+    documents[0]["status"]["conditions"][1] = condition("Progressing", "True", "WaitingForDependents", "first delete BookKeeperCluster bk")
     answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
-    assert answer.text.splitlines()[1:] == ["HerdDBCluster/db: Paused: an annotation stops every change"]
-    assert (answer.exit_code, answer.document["stopped"]) == (FINE, answer.text.splitlines()[1:])
+    notes = [
+        "ZooKeeperCluster/zk: is being deleted; WaitingForDependents: first delete BookKeeperCluster bk",
+        "HerdDBCluster/db: Paused: an annotation stops every change",
+    ]
+    assert (answer.exit_code, answer.text.splitlines()[1:], answer.document["notes"]) == (FINE, notes, notes)
 
 
 class RefusingCluster(PlayedCluster):
@@ -381,7 +386,7 @@ def test_what_may_not_be_read_is_said_in_its_place(tmp_path: Path) -> None:
         f"-----BEGIN RSA PRIVATE KEY-----\n{HUSH}\n-----END RSA PRIVATE KEY-----", f"aws_secret_access_key = {HUSH}",
         f"fs.s3a.secret.key={HUSH}", f"fs.s3a.access.key={HUSH}", f"secretKey: {HUSH}", f"&token={HUSH}&x=1",
         f"AZURE_STORAGE_ACCOUNT_KEY={HUSH}", f"AccountName=a;AccountKey={HUSH};", f"https://a/b?sv=1&sig={HUSH}&se=2",
-        f"X-Amz-Signature={HUSH}",
+        f"X-Amz-Signature={HUSH}", f"refused: eyJhbGciOiJI.eyJzdWIiOiIx.{HUSH}",
         json.dumps({"error": json.dumps({"password": HUSH})}), json.dumps({"password": f'x"{HUSH}'}),
         json.dumps({"error": json.dumps({"password": f'x"{HUSH}'})}),
     ],

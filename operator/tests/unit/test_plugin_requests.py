@@ -192,6 +192,22 @@ def test_full_check_waits_for_a_new_check_and_for_each_follower(check: dict, exi
     assert (answer.exit_code, said in answer.text) == (exit_code, True)
 
 
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({"paused": "true"}, "the operator continues"),
+        ({"paused": "true", "plan": "true"}, "the operator continues, and carries out what its plan shows"),
+        ({"paused": "false", "plan": "false"}, "it was not paused; the operator goes on"),
+        ({}, "it was not paused; the operator goes on"),
+    ],
+)
+def test_resume_says_what_happens_then(annotations: dict[str, str], said: str) -> None:
+    """A plan that somebody looks at has that person's change, which they would take back."""
+    documents = stack()
+    documents[1]["metadata"]["annotations"] = {f"herdkeeper.io/{name}": value for name, value in annotations.items()}
+    assert called(PlayedCluster(documents), "resume", "bkc/bk")[0].text == f"BookKeeperCluster/bk: {said}"
+
+
 def test_pause_and_resume_set_and_take_off_the_annotation_and_resume_ends_a_plan_too() -> None:
     cluster = PlayedCluster(stack())
     called(cluster, "pause", "bkc/bk")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from herdkeeper.plugin.reasons import reason_of
-from herdkeeper.plugin.stack_tree import Part, Trouble, condition, is_starting_or_stopping, label, without_replaced
+from herdkeeper.plugin.stack_tree import Part, Trouble, condition, is_starting_or_stopping, label, said, without_replaced
 from herdkeeper.shared.objects import Json, is_ready, pod_trouble
 
 MOST_EVENTS = 15
@@ -41,9 +41,12 @@ def _finding(part: Part, trouble: Trouble) -> Finding:
     return Finding(part.label, f"{condition}{trouble.sentence}", trouble.reason, trouble.do)
 
 
-def stopped_by_somebody(resources: Iterable[Json]) -> Iterator[str]:
-    """Yields what somebody has stopped, e.g. paused: it is as asked for, but explains why nothing happens."""
+def notes(resources: Iterable[Json]) -> Iterator[str]:
+    """Yields what somebody has stopped, e.g. paused, or deletes: it is as asked for, but explains why nothing else happens."""
     for item in resources:
+        if item["metadata"].get("deletionTimestamp"):
+            yield f"{label(item)}: {said(item)}"
+            continue
         progressing = condition(item, "Progressing")
         reason = reason_of(progressing["reason"]) if progressing is not None else None
         if progressing is not None and reason is not None and reason.is_asked_for:

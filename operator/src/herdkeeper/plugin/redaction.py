@@ -15,6 +15,8 @@ _QUOTED = r"""(?P<escapes>\\*)(?P<quote>["'])[\s\S]*?(?<!\\)(?P=escapes)(?P=quot
 _NAMED = re.compile(rf"""((?:{_WORDS})\\*["']?\s*[=:]\s*)(?:{_QUOTED}|[^\s,;&}})\]]+)""", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _IN_URL = re.compile(r"(://[^\s:/@]+:)[^\s@/]+(@)")
+_JWT = re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*")
+"""A token, whatever stands beside it: header and claims are JSON in base64."""
 _PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
 _SECRET_NAME = re.compile(rf"(?:{_WORDS}|digest)", re.IGNORECASE)
 NAMES_OF_OBJECTS = ("secretName", "credentialsSecret", "connectionSecret", "imagePullSecrets", "automountServiceAccountToken")
@@ -24,6 +26,7 @@ NAMES_OF_OBJECTS = ("secretName", "credentialsSecret", "connectionSecret", "imag
 def redacted_text(text: str) -> str:
     """Returns a log or message without secrets."""
     text = _NAMED.sub(rf"\1{HIDDEN}", text)
+    text = _JWT.sub(HIDDEN, text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _IN_URL.sub(rf"\1{HIDDEN}\2", text)
     return _PEM.sub(rf"\1{HIDDEN}\2", text)

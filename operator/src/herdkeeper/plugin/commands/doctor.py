@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command, nothing_in, seen
-from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, operator_findings, stopped_by_somebody
+from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, notes, operator_findings
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD
 from herdkeeper.plugin.stack_tree import stacks
 from herdkeeper.shared.counted import counted
@@ -42,19 +42,19 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
     logs = {str(pod["metadata"]["name"]): _last_lines(cluster, pod) for pod in failing_pods(there.pods, now)}
     warnings = _events(cluster) if found else []
     unread = [*there.unread, *([unknown] if unknown else [])]
-    stopped = list(stopped_by_somebody(there.resources))
+    noted = list(notes(there.resources))
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
         "logs": logs,
         "events": warnings,
-        **({"stopped": stopped} if stopped else {}),
+        **({"notes": noted} if noted else {}),
         **({"notChecked": " ".join(unread)} if unread else {}),
     }
     parts = [each.text for each in found]
     if not found:
         checked = f"Nothing is wrong with the {counted(len(there.resources), 'resource')} in the namespace {cluster.namespace}."
         parts.append(checked if there.resources else nothing_in(cluster.namespace))
-    parts += [*stopped, *unread]
+    parts += [*noted, *unread]
     parts += [f"--- last lines of {pod}\n" + "\n".join(f"  {line}" for line in lines) for pod, lines in logs.items()]
     parts += ["--- newest events", *(f"  {line}" for line in warnings)] if warnings else []
     return Checked(document, "\n".join(parts), WRONG if found or there.unread else FINE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from herdkeeper.plugin.change import annotate, carry_out
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, find_any
 from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.paused import paused_by, stops
 
 
 def run_pause(call: Call) -> Answer:
@@ -18,7 +20,14 @@ def run_resume(call: Call) -> Answer:
     """Remove the annotations that stop changes: of a pause, and of a shown plan."""
     kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
     off = dict.fromkeys((names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION))
-    return carry_out(call, [annotate(kind, item["metadata"]["name"], off, "the operator continues")])
+    return carry_out(call, [annotate(kind, item["metadata"]["name"], off, _continues(item))])
+
+
+def _continues(item: Json) -> str:
+    annotations = item["metadata"].get("annotations") or {}
+    if stops(annotations.get(names.PLAN_ANNOTATION)):
+        return "the operator continues, and carries out what its plan shows"
+    return "the operator continues" if paused_by(annotations) is not None else "it was not paused; the operator goes on"
 
 
 _RESOURCE = Argument("resource", "a resource as KIND/NAME, e.g. bookkeepercluster/bk or bkc/bk")
@@ -30,4 +39,11 @@ PAUSE = Command(
     description="Its status is still updated. In a paused HerdDBCluster, the operator does not replace a lost leader either.",
     writes=True,
 )
-RESUME = Command("resume", "resumes a resource that was paused, or whose plan was shown", run_resume, (_RESOURCE,), writes=True)
+RESUME = Command(
+    "resume",
+    "resumes a resource that was paused, or whose plan was shown",
+    run_resume,
+    (_RESOURCE,),
+    description="The operator then carries out a change whose plan is shown: also that of a `plan` which somebody runs now.",
+    writes=True,
+)

@@ -108,7 +108,10 @@ def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
     if live is None:
         return {"resource": label, "shown": True, "steps": ["it is new: everything would be created"], "blockers": []}
     if stops(annotation(live, names.PLAN_ANNOTATION)):
-        raise BadInputError(f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): `resume` it first")
+        raise BadInputError(
+            f"{label} shows a plan already (the annotation {names.PLAN_ANNOTATION}): wait until that is over. If it lasts, look at its "
+            "spec and `status.plan`: `resume` carries that out"
+        )
     plan: Json = {}
     to_undo: tuple[Json, Json | None] | None = (live, None)
     # by default a closed terminal ends the process at once: the change would stay, and no lost leader of that resource would be replaced
