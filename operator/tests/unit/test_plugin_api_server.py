@@ -222,7 +222,8 @@ def test_a_log_that_breaks_off_says_so(server) -> None:
 def test_an_api_server_without_the_kinds_is_told_so(server) -> None:
     clients, _ = server
     with pytest.raises(
-        ClusterError, match=r"the API server does not know tablespaces of herdkeeper.io/v1alpha1: install herdkeeper there, or name another"
+        ClusterError,
+        match=r"does not know tablespaces of herdkeeper.io/v1alpha1: install herdkeeper there, take the plugin of its version, or name",
     ):
         clients("gone").list(TABLESPACE)
 

@@ -250,6 +250,18 @@ def test_the_first_statement_that_is_refused_ends_it(cluster: PlayedCluster, cap
     assert capsys.readouterr().err == "error: statement 2 of 3: no such table: bread\n"
 
 
+def test_without_a_connection_no_statement_is_said_to_be_refused(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> PlayedConnection:
+        raise LeaderNotFound("nobody leads it now")
+
+    monkeypatch.setattr(database_module, "leader_connection", refuse)
+    answer, _ = called(cluster, "sql", "-c", "DELETE FROM t; SELECT n FROM t")
+    assert capsys.readouterr().err == "error: no statement was run: nobody leads it now\n"
+    assert answer.document == {"results": [], "error": "no statement was run: nobody leads it now"}
+
+
 def test_a_row_in_a_refusal_gives_a_terminal_no_command(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: PlayedConnection, sql: str) -> int:
         raise ServerError(f"{sql}: there is a row \x1b[2Jwith this key")

@@ -88,7 +88,7 @@ class ApiServer:
         except _NotFoundError as error:
             raise ClusterError(
                 f"the API server does not know {kind.plural} of {kind.api_version}: "
-                "install herdkeeper there, or name another cluster by --context or --kubeconfig"
+                "install herdkeeper there, take the plugin of its version, or name another cluster by --context or --kubeconfig"
             ) from error
         found = ({"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items)
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))

@@ -54,12 +54,15 @@ def batch(call: Call, database: Database, text: str) -> Answer:
     from herdkeeper.plugin.sql_table import error_text
     from herdkeeper.sql.errors import SqlError
 
+    where = "no statement was run"
     try:
         with database.connect() as connection:
+            where = ""
             results.extend(executed(call, connection, statement) for statement in statements)
     except SqlError as error:
-        Screen(sys.stderr).write(f"error: statement {len(results) + 1} of {len(statements)}: {error_text(error)}")
-        return Answer("", {"results": results, "error": f"statement {len(results) + 1}: {error_text(error)}"}, WRONG)
+        where = where or f"statement {len(results) + 1} of {len(statements)}"
+        Screen(sys.stderr).write(f"error: {where}: {error_text(error)}")
+        return Answer("", {"results": results, "error": f"{where}: {error_text(error)}"}, WRONG)
     return Answer("", {"results": results}, FINE)
 
 
