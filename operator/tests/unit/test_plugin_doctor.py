@@ -213,6 +213,7 @@ def test_entries_without_their_copies_in_the_newest_audit_are_wrong_until_they_a
     assert answer.exit_code == (WRONG if open_findings else FINE)
     if open_findings:
         assert f"ReplicationAudit/nightly: it found entries without enough good copies: {open_findings}" in answer.text
+        assert "`audit bk --repair Repair` writes missing copies again" in answer.text
 
 
 def audited(name: str, day: int, spec: Json | None = None, **status: object) -> Json:

@@ -241,7 +241,8 @@ def _found_by_audit(item: Json, resources: Sequence[Json]) -> Iterator[Trouble]:
         number = sum(each["severity"] == severity for each in unrepaired) + max(0, min(unlisted, others))
         found += [f"{number} {severity}"] if number else []
     if found:
-        do = "Look at its findings; `kubectl herdkeeper audit BOOKKEEPER --repair Repair` writes missing copies again."
+        bookkeeper = item["spec"]["bookKeeperRef"]["name"]
+        do = f"Look at its findings; `audit {bookkeeper} --repair Repair` writes missing copies again."
         yield Trouble("", "", f"it found entries without enough good copies: {', '.join(found)}", do)
 
 
