@@ -242,7 +242,8 @@ def _found_by_audit(item: Json, resources: Sequence[Json]) -> Iterator[Trouble]:
         found += [f"{number} {severity}"] if number else []
     if found:
         bookkeeper = item["spec"]["bookKeeperRef"]["name"]
-        do = f"Look at its findings; `audit {bookkeeper} --repair Repair` writes missing copies again."
+        repair = f"`audit {bookkeeper} --repair Repair` writes missing copies again where a good one is left."
+        do = f"Look at its findings: docs/audit.md says what each kind means. {repair}"
         yield Trouble("", "", f"it found entries without enough good copies: {', '.join(found)}", do)
 
 
