@@ -258,6 +258,15 @@ def test_a_restore_takes_no_checkpoint_of_another_tablespace() -> None:
     assert cluster.writes == []
 
 
+def test_a_restore_from_a_checkpoint_that_failed_makes_no_tablespace() -> None:
+    failed = checkpoint("old", "2026-01-01T00:00:00Z")
+    failed["status"] |= {"phase": "Failed", "message": "the volume is full"}
+    cluster = PlayedCluster([*stack(), failed])
+    with pytest.raises(BadInputError, match=r"--from-checkpoint old: it failed \(the volume is full\); name one that succeeded"):
+        called(cluster, "restore", "flights", "--from-checkpoint", "old", "--as", "before")
+    assert cluster.writes == []
+
+
 @pytest.mark.parametrize(
     ("ready", "exit_code", "said"),
     [

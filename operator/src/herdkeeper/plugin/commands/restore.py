@@ -10,7 +10,7 @@ from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Com
 from herdkeeper.plugin.kinds import CHECKPOINT, TABLESPACE
 from herdkeeper.plugin.new_checkpoint import CLAIM, VERIFY, at_its_base, checkpoint_spec, past_moment, template_of
 from herdkeeper.plugin.reasons import reason_of
-from herdkeeper.plugin.request import Awaited, Outcome, awaited, timeout_seconds, waiting
+from herdkeeper.plugin.request import Awaited, Outcome, awaited, message_of, timeout_seconds, waiting
 from herdkeeper.plugin.runs import run_name
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared.objects import Json
@@ -27,12 +27,7 @@ def run(call: Call) -> Answer:
     if call.cluster.get(TABLESPACE, new) is not None:
         raise BadInputError(f"--as {new}: a Tablespace of that name exists, and a restore never replaces one; use another name")
     if given.from_checkpoint is not None:
-        checkpointed = find(call.cluster, CHECKPOINT, given.from_checkpoint, "--from-checkpoint")["spec"]["tablespaceRef"]["name"]
-        if checkpointed != given.tablespace:
-            raise BadInputError(
-                f"--from-checkpoint {given.from_checkpoint}: it is a Checkpoint of {checkpointed}, not of {given.tablespace}; "
-                f"name {checkpointed} instead"
-            )
+        _check_checkpoint(find(call.cluster, CHECKPOINT, given.from_checkpoint, "--from-checkpoint"), given.tablespace)
     now = datetime.datetime.now(datetime.UTC)
     template = template_of(call.cluster, given.tablespace)
     if given.at is not None:
@@ -40,6 +35,15 @@ def run(call: Call) -> Answer:
     changes = restored(tablespace, given, template, now)
     answer = carry_out(call, changes)
     return awaited(call, answer, Awaited(TABLESPACE, new, end_of_restore))
+
+
+def _check_checkpoint(checkpoint: Json, tablespace: str) -> None:
+    """Raises BadInputError for a Checkpoint of another tablespace, and for one from which nothing can ever be restored."""
+    name, of = checkpoint["metadata"]["name"], checkpoint["spec"]["tablespaceRef"]["name"]
+    if of != tablespace:
+        raise BadInputError(f"--from-checkpoint {name}: it is a Checkpoint of {of}, not of {tablespace}; name {of} instead")
+    if (checkpoint.get("status") or {}).get("phase") == "Failed":
+        raise BadInputError(f"--from-checkpoint {name}: it failed ({message_of(checkpoint)}); name one that succeeded")
 
 
 def restored(tablespace: Json, given: argparse.Namespace, template: Json | None, now: datetime.datetime) -> list[Change]:
