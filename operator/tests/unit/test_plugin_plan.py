@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -181,6 +182,16 @@ def test_a_change_that_could_not_be_taken_back_is_told_with_what_to_do(tmp_path:
         called(cluster, "plan", "-f", file(tmp_path, bookies=3), pause=planning(cluster, plan={"steps": []}))
 
 
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """Whoever runs the tests in the background has them ignore some."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 class InterruptedError(KeyboardInterrupt):
     """Ctrl-C."""
 
@@ -314,6 +325,23 @@ def test_a_list_as_kubectl_get_writes_it_is_taken_apart(tmp_path: Path) -> None:
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [json.loads(path.read_text())]}))
     answer, _ = called(cluster, "plan", "-f", str(path), pause=planning(cluster, plan={"steps": ["drain"]}))
     assert answer.text == "BookKeeperCluster/bk\n  1. drain"
+
+
+def test_a_time_without_quotes_is_a_text_as_with_kubectl(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    spec = "{window: {from: 22:00, to: 5:30:15.5}, at: 2026-11-21T14:30:00Z, day: 2026-11-21, number: 7, part: 0.5, none: null}"
+    path.write_text(f"apiVersion: herdkeeper.io/v1alpha1\nkind: ReplicationAudit\nmetadata: {{name: a}}\nspec: {spec}\n")
+    cluster = PlayedCluster()
+    called(cluster, "plan", "-f", str(path))
+    ((_, _, _, document, _),) = cluster.writes
+    assert document["spec"] == {
+        "window": {"from": "22:00", "to": "5:30:15.5"},
+        "at": "2026-11-21T14:30:00Z",
+        "day": "2026-11-21",
+        "number": 7,
+        "part": 0.5,
+        "none": None,
+    }
 
 
 def test_a_kind_of_that_name_in_another_group_is_not_ours(tmp_path: Path) -> None:

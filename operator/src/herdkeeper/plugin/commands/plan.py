@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from herdkeeper.plugin.change import Patch
 from herdkeeper.plugin.cluster import ClusterError, ConflictError, NoAnswerError
@@ -29,6 +29,9 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
 from herdkeeper.shared.paused import stops
 from herdkeeper.shared.quorum import SAFE_SIZE
+
+if TYPE_CHECKING:
+    import yaml
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation in which `kubectl apply` keeps what it applied."""
@@ -234,7 +237,7 @@ def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
     import yaml
 
     try:
-        documents = [item for document in yaml.safe_load_all(text) for item in _in_list(document) if isinstance(item, dict)]
+        documents = [item for document in yaml.load_all(text, _loader()) for item in _in_list(document) if isinstance(item, dict)]
     except yaml.YAMLError as error:
         raise BadInputError(f"--filename {filename}: it is not YAML ({str(error).splitlines()[0]})") from error
     found = [(kind, item) for item in documents if _is_ours(item) and (kind := resource_kind(str(item.get("kind")))) is not None]
@@ -251,6 +254,25 @@ def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
         if not (item.get("metadata") or {}).get("name"):
             raise BadInputError(f"--filename {filename}: a {kind.name} has no metadata.name; name it")
         yield kind, item
+
+
+def _loader() -> type[yaml.SafeLoader]:
+    """Reads times as texts, as kubectl does: `2026-11-21T14:30:00Z`, and `22:00`, which is 1320 in YAML 1.1."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    def number(loader: Loader, node: yaml.ScalarNode) -> object:
+        text = loader.construct_scalar(node)
+        whole = node.tag.endswith(":int")
+        return text if ":" in text else loader.construct_yaml_int(node) if whole else loader.construct_yaml_float(node)
+
+    known = yaml.SafeLoader.yaml_implicit_resolvers.items()
+    Loader.yaml_implicit_resolvers = {first: [each for each in found if not each[0].endswith(":timestamp")] for first, found in known}
+    for kind in ("int", "float"):
+        Loader.add_constructor(f"tag:yaml.org,2002:{kind}", number)
+    return Loader
 
 
 def _in_list(document: Any) -> Iterable[Any]:
