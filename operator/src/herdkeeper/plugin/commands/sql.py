@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, listed
-from herdkeeper.plugin.commands.plan import read
 from herdkeeper.plugin.kinds import TABLESPACE
+from herdkeeper.plugin.manifests import read
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
 from herdkeeper.sql.statements import all_statements, changes_rows, first_word, has_rows, is_about_a_transaction
