@@ -202,6 +202,17 @@ def test_a_step_onto_an_authority_that_has_changed_is_refused(stack: PlayedStack
         stack.stage.clients().writer.set_authority(SetAuthority(manifest, "a step"))
 
 
+def test_an_authority_without_its_labels_is_no_lost_one(stack: PlayedStack) -> None:
+    """As where somebody made its Secret again from a backup of its entries."""
+    for secret in KEPT:
+        stack.stage.patch("Secret", secret, {"metadata": {"labels": None}})
+    stack.settle()
+    assert stack.stage.condition("ZooKeeperCluster", "zk", "Progressing") == ("False", "Settled")
+    with nothing_written(stack.stage):
+        for kind, name in stack.resources:
+            stack.reconcile(kind, name)
+
+
 @pytest.mark.parametrize("mode", ["Insecure", "Permissive"])
 def test_an_ensemble_in_plain_text_that_is_declared_anew_with_certificates_is_left_alone_and_can_be_put_right(
     stage: Stage, mode: str

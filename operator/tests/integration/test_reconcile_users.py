@@ -105,6 +105,22 @@ def test_a_user_comes_is_changed_and_goes_and_no_node_is_touched(stage: Stage, c
         stage.reconcile(HERDDB, "db")
 
 
+def test_a_login_that_somebody_replaced_as_a_whole_gets_back_what_nodes_need(stage: Stage) -> None:
+    """`kubectl replace` leaves neither labels nor the operator's entries: a node would take no order and, once restarted, no other user."""
+    taken_up(stage)
+    put_login(stage, "app-login", username="app", password="first")
+    declare_users(stage, "app-login")
+    stage.settle(HERDDB, "db")
+    body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": CREDENTIALS}}
+    login = {"username": "herdkeeper", "password": "another"}
+    stage.of("Secret").replace(body={**body, "stringData": login}, name=CREDENTIALS, namespace=stage.namespace)
+    stage.settle(HERDDB, "db")
+    assert stage.found("Secret", CREDENTIALS)["data"].keys() == {"username", "password", "users", "token"}
+    assert let_in(stage) == {"herdkeeper": "another", "app": "first"}
+    taken_up(stage)
+    assert in_force(stage)["status"] == "True"
+
+
 def test_another_password_of_the_administrator_restarts_nobody_and_an_operator_that_has_just_started_doubts_nothing(stage: Stage) -> None:
     taken_up(stage)
     before, old = made_from(stage), let_in(stage)

@@ -286,6 +286,14 @@ class KubernetesReader:
         marked = (document for document in found if mark in (document["metadata"].get("annotations") or {}))
         return Objects({**objects.items, **_by_name(marked)})
 
+    def with_secrets(self, objects: Objects, namespace: str, secrets: Iterable[str]) -> Objects:
+        """Returns the objects with Secrets of these names that lack the owner's labels, as `kubectl replace` leaves them. They are used by
+        their names.
+        """
+        unseen = (ObjectKey(namespace, name) for name in secrets if objects.get("Secret", name) is None)
+        found = (document for key in unseen if (document := self.document("v1", "Secret", key)) is not None)
+        return Objects({**objects.items, **_by_name(found)})
+
     def made_for(self, owner_kind: str, namespace: str, kinds: tuple[tuple[str, str], ...]) -> tuple[Json, ...]:
         """Returns all objects of these kinds in a namespace with the labels of any owner of this kind."""
         labels = {names.OWNER_KIND_LABEL: owner_kind}

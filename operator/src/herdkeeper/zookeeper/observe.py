@@ -68,7 +68,7 @@ def _plaintext_users(cluster: ZooKeeperCluster, reader: ClusterReader) -> tuple[
 
 def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
     """Returns what the operator made, and claims without its labels: those that the StatefulSet made, which replaces a deleted claim before
-    the operator can, and those that lost their labels. A deletion takes only what has labels.
+    the operator can, and those that lost their labels. So may Secrets of authorities. A deletion takes only what has labels.
     """
     key, named = cluster.key, cluster.names
     made = reader.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
@@ -79,7 +79,9 @@ def _objects(cluster: ZooKeeperCluster, reader: ClusterReader) -> Objects:
         return found
     running = (found.get("StatefulSet", named.stateful_set) or {"spec": {}})["spec"].get("replicas", 0)
     members = range(max(cluster.spec.replicas, running))
-    return reader.kubernetes.with_claims(found, key.namespace, map(named.claim, members), names.FOUNDED_ANNOTATION)
+    found = reader.kubernetes.with_claims(found, key.namespace, map(named.claim, members), names.FOUNDED_ANNOTATION)
+    authorities = (named.authority_secret, named.quorum_authority_secret) if cluster.has_certificates else ()
+    return reader.kubernetes.with_secrets(found, key.namespace, authorities)
 
 
 def _is_own(claim: Json, labels: Mapping[str, str], stateful_set: Json | None) -> bool:

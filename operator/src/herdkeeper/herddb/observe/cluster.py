@@ -47,6 +47,9 @@ T = TypeVar("T")
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
     """Returns all that is known of a cluster: its leaders, its credentials, and its root in ZooKeeper."""
     fleet = observe_leadership(cluster, reader)
+    if cluster.spec.credentials_secret_ref is None and cluster.metadata.deletion_timestamp is None:
+        # a deletion takes only what has labels
+        fleet = replace(fleet, objects=reader.kubernetes.with_secrets(fleet.objects, cluster.metadata.namespace, (fleet.secret,)))
     log, root, stack = fleet.log, fleet.named.herd_root, fleet.bookkeeper
     return replace(
         fleet,
