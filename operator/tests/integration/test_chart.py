@@ -116,6 +116,12 @@ def test_admission_policies_hold_where_the_operator_watches(setting: tuple[str, 
         assert named == ([("kubernetes.io/metadata.name", "In", chosen)] if chosen else [])
 
 
+def test_a_namespace_may_have_a_name_that_yaml_takes_for_something_else() -> None:
+    """A tenant's number, for instance."""
+    bindings = of_kind(rendered('watchNamespaces=["7", "on"]', flag="--set-json"), "RoleBinding")
+    assert [binding["metadata"]["namespace"] for binding in bindings] == [HOME, "7", "on"]
+
+
 def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_plane: ControlPlane) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = make_namespace(control_plane, f"restricted-{uuid.uuid4().hex[:8]}", labels)
