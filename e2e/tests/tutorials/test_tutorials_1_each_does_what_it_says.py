@@ -16,7 +16,7 @@ from herdkeeper_e2e.tutorials.shell import Shell
 
 NAMESPACE = "tutorial"
 """As the first tutorial says; the last one deletes it."""
-PAGES = ("replicated-table", "lose-a-bookie", "restore-to-yesterday")
+PAGES = ("replicated-table", "lose-a-bookie", "everyday-work", "restore-to-yesterday")
 NOT_A_READERS = ("PYTHONPATH", "PYSPARK_PYTHON", "KUBECONFIG")
 """Variables of the test run that a person does not have."""
 
