@@ -16,6 +16,7 @@ drills, Checkpoints that share a manifest (test_plan_checkpoint_removal.py), a d
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -39,6 +40,7 @@ from herdkeeper.herddb.log.archive_expiry import expiry_steps, needed_by_archive
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.jobs.drill import state as series
 from herdkeeper.jobs.drill.state import CheckpointSeries, DrillObserved
 from herdkeeper.jobs.schedule import plan as schedules
@@ -537,7 +539,11 @@ def _by_now_alone(within: str, now: datetime.datetime, _: int) -> datetime.datet
     return now - duration_of(within)
 
 
-ALL = ArchivedRange((0, 0), 0, True, (98, 0), 0, (99, 0))
+def _as_if_all_were_archived(seen: TablespaceObserved, uuid: str) -> object:
+    everything = ArchiveProgress("archives", ArchivedRange((0, 0), 0, True, (98, 0), 0, (99, 0)), 0, 0.0)
+    return plan_pins.log_pin_steps(replace(seen, archive=replace(seen.archive, progress=everything)), uuid)
+
+
 WITHOUT: dict[str, tuple[str, tuple[object, ...], str, object]] = {
     "keeping what the window begins with": ("a window", (series,), "needed_by_archive", lambda *_: frozenset()),
     "keeping what the window may begin with meanwhile": ("an archive that begins", (series,), "needed_by_archive", _until_then),
@@ -550,7 +556,7 @@ WITHOUT: dict[str, tuple[str, tuple[object, ...], str, object]] = {
         "_restart",
         lambda status: (status.lsn.ledger_id, 0),
     ),
-    "keeping the log for the archive": ("a window", (plan_pins,), "archived_at", lambda *_: ALL),
+    "keeping the log for the archive": ("a window", (sys.modules[__name__],), "log_pin_steps", _as_if_all_were_archived),
     "counting proofs alone": ("a log that is kept until a Checkpoint", (checkpoint_base,), "is_proof", bool),
     "asking for a second disk": ("a log without an archive", (plan_pins,), "_held_twice", lambda *_: iter([((99, 0), "")])),
     "keeping the highest proven Checkpoint": ("a log without an archive", (schedules,), "expired_runs", lambda _, runs, *__: runs[:-1]),

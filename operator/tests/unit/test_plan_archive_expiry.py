@@ -173,7 +173,7 @@ def test_the_window_begins_with_the_first_checkpoint_whose_key_is_there_and_a_sc
     locked: set[str], begin: tuple[int, int] | None
 ) -> None:
     observed = seen(LATER, locked=frozenset(locked))
-    found = archive_fields(ARCHIVED, replace(SEEN, archive=observed, checkpoints=(base(20), base(8))), UUID)
+    found = archive_fields(replace(SEEN, tablespace=ARCHIVED, archive=observed, checkpoints=(base(20), base(8))), UUID)
     since = found.get("recoveryWindow", {}).get("fromLsn")
     assert (since and (since["ledgerId"], since["entryId"])) == begin
     stored = with_status(
@@ -187,7 +187,7 @@ def test_the_window_begins_with_the_first_checkpoint_whose_key_is_there_and_a_sc
 
 
 def test_a_schedule_keeps_no_checkpoint_for_an_archive_that_begins_with_the_log() -> None:
-    found = archive_fields(ARCHIVED, replace(SEEN, archive=seen(), checkpoints=(base(20), base(8))), UUID)
+    found = archive_fields(replace(SEEN, tablespace=ARCHIVED, archive=seen(), checkpoints=(base(20), base(8))), UUID)
     archived, begins = ArchiveStatus.model_validate(found["archive"]), RecoveryWindow.model_validate(found["recoveryWindow"])
     stored = with_status(ARCHIVED, uuid=UUID, archive=archived, recovery_window=begins)
     assert needed_by_archive(stored, (base(20), base(8)), INSTANCE, NOON) == frozenset()
