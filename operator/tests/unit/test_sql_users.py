@@ -23,7 +23,6 @@ from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.state.fleet import SqlFleet
-from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.planning.actions import AddToSecret, Apply, ForgetNode
@@ -302,7 +301,7 @@ def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
 @pytest.mark.parametrize(
     "held_up",
     [
-        {"tls": TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt has expired")},
+        {"tls": Problem(Reason.INVALID_SECRET, "the Secret mine: tls.crt has expired")},
         {"root_parent": Unknown("ZooKeeper does not answer")},
     ],
     ids=["the certificate", "ZooKeeper"],
