@@ -95,11 +95,11 @@ class ApiServer:
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
         """See Cluster."""
-        return self._json("PATCH", kind.path(self.namespace, name), query=_written(dry_run), body=body)
+        return self._json("PATCH", kind.path(self.namespace, name), query=_write_query(dry_run), body=body)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         """See Cluster."""
-        return self._json("POST", kind.path(self.namespace), query=_written(dry_run), body=document)
+        return self._json("POST", kind.path(self.namespace), query=_write_query(dry_run), body=document)
 
     def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
         """See Cluster."""
@@ -216,7 +216,7 @@ class _NotFoundError(ClusterError):
     """The object or kind does not exist."""
 
 
-def _written(dry_run: bool) -> Query:
+def _write_query(dry_run: bool) -> Query:
     """Has the API server refuse unknown fields, as kubectl does. By default it leaves them out and says nothing."""
     return [("fieldValidation", "Strict"), *([("dryRun", "All")] if dry_run else [])]
 

@@ -20,10 +20,10 @@ def run_resume(call: Call) -> Answer:
     """Remove the annotations that stop changes: of a pause, and of a shown plan."""
     kind, item = find_any(call.cluster, call.given.resource, "RESOURCE")
     off = dict.fromkeys((names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION))
-    return carry_out(call, [annotate(kind, item["metadata"]["name"], off, _continues(item))])
+    return carry_out(call, [annotate(kind, item["metadata"]["name"], off, _after_resume(item))])
 
 
-def _continues(item: Json) -> str:
+def _after_resume(item: Json) -> str:
     annotations = item["metadata"].get("annotations") or {}
     if stops(annotations.get(names.PLAN_ANNOTATION)):
         return "the operator continues, and carries out what its plan shows"
