@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,18 @@ def test_the_pod_is_gone_also_when_the_command_is_interrupted() -> None:
     cluster = PlayedCluster([checkpoint(), JOB])
     with pytest.raises(EnoughError):
         called(cluster, "report", "ckpt/flights-1", pause=pause)
+    assert pods(cluster) == []
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP], ids=["ended", "its terminal is closed"])
+def test_the_pod_is_gone_also_when_the_process_is_to_end(ended_by: signal.Signals) -> None:
+    cluster = PlayedCluster([checkpoint(), JOB])
+    before = signal.signal(ended_by, signal.SIG_IGN)  # or it would end the tests
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            called(cluster, "report", "ckpt/flights-1", "--timeout", "3", pause=lambda _: signal.raise_signal(ended_by))
+    finally:
+        signal.signal(ended_by, before)
     assert pods(cluster) == []
 
 

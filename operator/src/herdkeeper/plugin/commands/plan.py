@@ -11,8 +11,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from types import FrameType
 
 from herdkeeper.plugin.change import Patch
@@ -23,6 +22,7 @@ from herdkeeper.plugin.manifests import read, resources_of
 from herdkeeper.plugin.merge_patch import asked_for, back_to
 from herdkeeper.plugin.request import LOOK_SECONDS, Outcome, timeout_seconds, wait_until
 from herdkeeper.plugin.screen import Screen
+from herdkeeper.plugin.signals import TO_END, ending_like_ctrl_c, handled
 from herdkeeper.plugin.stack_tree import condition
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, annotation
@@ -36,8 +36,6 @@ _DENIED = re.compile("denied (the )?request")
 MOST_REVERTS = 60
 """How often a revert begins anew, at most once a second: somebody may write at that moment, or the API server is away."""
 REVERT_SECONDS = 60.0
-
-_TO_END = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
 
 def run(call: Call) -> Answer:
@@ -113,8 +111,8 @@ def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
         )
     plan: Json = {}
     to_undo: tuple[Json, Json | None] | None = (live, None)
-    # by default a closed terminal ends the process at once: the change would stay, and no lost leader of that resource would be replaced
-    with _handled(signal.default_int_handler, _TO_END):
+    # else the change would stay, and no lost leader of that resource would be replaced
+    with ending_like_ctrl_c():
         try:
             changed = call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=False)
             to_undo = (live, changed)
@@ -131,21 +129,10 @@ def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
             raise ClusterError(f"{label} was changed by somebody else at this moment: nothing was written, so call it again") from error
         finally:
             if to_undo is not None:
-                with _handled(_told_to_wait, (signal.SIGINT, *_TO_END)):
+                with handled(_told_to_wait, (signal.SIGINT, *TO_END)):
                     _undo(call, kind, *to_undo)
     blockers = [*(plan.get("blockers") or []), *([] if outcome.good else [outcome.sentence])]
     return {"resource": label, "shown": outcome.good, "steps": plan.get("steps") or [], "blockers": blockers}
-
-
-@contextmanager
-def _handled(handler: Callable[[int, FrameType | None], object], numbers: Iterable[signal.Signals]) -> Iterator[None]:
-    """Handles these signals meanwhile."""
-    before = {number: signal.signal(number, handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
 
 
 def _told_to_wait(_number: int, _frame: FrameType | None) -> None:

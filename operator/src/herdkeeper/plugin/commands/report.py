@@ -12,6 +12,7 @@ from herdkeeper.plugin.command import FINE, Answer, Argument, BadInputError, Cal
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
 from herdkeeper.plugin.report_pod import report_pod
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
+from herdkeeper.plugin.signals import ending_like_ctrl_c
 from herdkeeper.shared.objects import Json, pod_trouble
 
 KINDS = (CHECKPOINT, AUDIT)
@@ -33,8 +34,9 @@ def run(call: Call) -> Answer:
         call.cluster.create(POD, pod, dry_run=True)
         return Answer(f"Pod/{pod['metadata']['name']}: it would read {path} (dry run, nothing changed)", {"dryRun": True, "pod": pod})
     written = target or _temporary_folder() / Path(path).name
-    call.cluster.create(POD, pod, dry_run=False)
-    text = fetched(call, str(pod["metadata"]["name"]), seconds)
+    with ending_like_ctrl_c():
+        call.cluster.create(POD, pod, dry_run=False)
+        text = fetched(call, str(pod["metadata"]["name"]), seconds)
     write_new(written, text.encode())
     opened = target is None and webbrowser.open(written.resolve().as_uri())
     return Answer(f"{written}{' was opened in the browser' if opened else ''}", {"file": str(written), "opened": opened}, FINE)
