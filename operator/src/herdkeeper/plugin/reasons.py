@@ -166,7 +166,8 @@ EXPLAINED: Mapping[Reason, Explained] = {
     ),
     Reason.PAUSED: Explained("The annotation `herdkeeper.io/paused` stops every change.", "To continue: `resume`."),
     Reason.PLANNED: Explained(
-        "The annotation `herdkeeper.io/plan` stops every change. `status.plan` shows what would be done.", "To continue: `resume`."
+        "The annotation `herdkeeper.io/plan` stops every change. `status.plan` shows what would be done.",
+        "To carry that out: `resume`. If you don't want it, revert the change first.",
     ),
     Reason.SUSPENDED: Explained("`spec.suspend` of the schedule is true: no run is due.", "Set `spec.suspend` to false."),
     # not as declared
