@@ -42,9 +42,12 @@ def ask(call: Call, kind: Kind, name: str, request: Request, sentence: str) -> A
     answer = awaited(call, asked, Awaited(kind, name, lambda item: answer_in(item, request)))
     if answer.exit_code == FINE:
         return answer
-    present = call.cluster.get(kind, name)
-    if present is None or annotation(present, request.annotation) is None:
-        return answer
+    try:
+        present = call.cluster.get(kind, name)
+        if present is None or annotation(present, request.annotation) is None:
+            return answer
+    except NoAnswerError:
+        pass  # it may stay, and the way to take it back is of use
     of_it = f"{kind.name.lower()} {name} --namespace {call.cluster.namespace}"
     stays = f"the request stays until the operator answers it; to take it back: kubectl annotate {of_it} {request.annotation}-"
     return replace(
