@@ -352,17 +352,26 @@ def test_who_may_not_read_a_part_sees_the_rest_and_is_not_told_that_all_is_well(
             called(cluster, command)
 
 
-def test_what_somebody_stopped_or_deletes_is_told_and_is_not_wrong() -> None:
+def test_what_is_waited_for_stopped_or_deleted_is_told_and_is_not_wrong() -> None:
     documents = stack()
     documents[2]["status"]["conditions"][1] = condition("Progressing", "False", "Paused", "an annotation stops every change")
+    documents[1]["status"]["conditions"][1] = condition("Progressing", "True", "TooFewBookies", "raise spec.bookies until 4 stay")
     documents[0]["metadata"]["deletionTimestamp"] = "2026-11-21T14:30:00Z"
     documents[0]["status"]["conditions"][1] = condition("Progressing", "True", "WaitingForDependents", "first delete BookKeeperCluster bk")
     answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
     notes = [
         "ZooKeeperCluster/zk: is being deleted; WaitingForDependents: first delete BookKeeperCluster bk",
+        "BookKeeperCluster/bk: TooFewBookies: raise spec.bookies until 4 stay",
         "HerdDBCluster/db: Paused: an annotation stops every change",
     ]
     assert (answer.exit_code, answer.text.splitlines()[1:], answer.document["notes"]) == (FINE, notes, notes)
+
+
+def test_what_a_finding_tells_is_no_note_as_well() -> None:
+    documents = stack()
+    documents[1]["status"]["conditions"][1] = condition("Progressing", "True", "DrainFailed", "ledger 7 can't be read back")
+    answer, _ = called(PlayedCluster(documents, elsewhere=[OPERATOR]), "doctor")
+    assert (answer.text.count("ledger 7 can't be read back"), answer.exit_code, "notes" in answer.document) == (1, WRONG, False)
 
 
 class RefusingCluster(PlayedCluster):

@@ -41,16 +41,20 @@ def _finding(part: Part, trouble: Trouble) -> Finding:
     return Finding(part.label, f"{condition}{trouble.sentence}", trouble.reason, trouble.do)
 
 
-def notes(resources: Iterable[Json]) -> Iterator[str]:
-    """Yields what somebody has stopped, e.g. paused, or deletes: it is as asked for, but explains why nothing else happens."""
+def notes(resources: Iterable[Json], found: Sequence[Finding]) -> Iterator[str]:
+    """Yields what the operator does or waits for, and what somebody has stopped or deletes, unless a finding tells it. None of it is wrong,
+    but it explains why nothing else happens: a drain may wait for a person.
+    """
     for item in resources:
         if item["metadata"].get("deletionTimestamp"):
             yield f"{label(item)}: {said(item)}"
             continue
         progressing = condition(item, "Progressing")
-        reason = reason_of(progressing["reason"]) if progressing is not None else None
-        if progressing is not None and reason is not None and reason.is_asked_for:
-            yield f"{label(item)}: {reason.value}: {progressing['message']}"
+        if progressing is None or any(progressing["message"] in each.sentence for each in found if each.about == label(item)):
+            continue
+        reason = reason_of(progressing["reason"])
+        if progressing["status"] == "True" or (reason is not None and reason.is_asked_for):
+            yield f"{label(item)}: {progressing['reason']}: {progressing['message']}"
 
 
 def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]:

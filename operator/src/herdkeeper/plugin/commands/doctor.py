@@ -42,7 +42,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
     logs = {str(pod["metadata"]["name"]): _last_lines(cluster, pod) for pod in failing_pods(there.pods, now)}
     warnings = _events(cluster) if found else []
     unread = [*there.unread, *([unknown] if unknown else [])]
-    noted = list(notes(there.resources))
+    noted = list(notes(there.resources, found))
     document = {
         "findings": [{"about": each.about, "sentence": each.sentence, "reason": each.reason, "do": each.do} for each in found],
         "logs": logs,
@@ -92,7 +92,6 @@ COMMAND = Command(
     "checks the operator and all stacks of the namespace: what is wrong, why, and what to do",
     run,
     (OPERATOR_NAMESPACE,),
-    description="The most likely cause comes first: the resource on which the others depend. Then come the last log lines of pods that "
-    "do not serve, and the newest events. The exit code is 1 if anything is wrong, or can't be "
-    "read.",
+    description="The most likely cause comes first: the resource on which the others depend. Then come what the operator does or waits "
+    "for, the last log lines of pods that do not serve, and the newest events. The exit code is 1 if anything is wrong, or can't be read.",
 )
