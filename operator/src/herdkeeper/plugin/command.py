@@ -33,12 +33,13 @@ class Takes(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a command; an option if its name begins with `-`. Names of `kind`, or `choices`, complete it."""
+    """An argument of a command; an option if its name begins with `-`. Names of `kind`, KIND/NAME of `kinds`, or `choices` complete it."""
 
     name: str
     help: str
     takes: Takes = Takes.VALUE
     kind: Kind | None = None
+    kinds: tuple[Kind, ...] = ()
     choices: tuple[str, ...] = ()
     default: str | None = None
     required: bool = False

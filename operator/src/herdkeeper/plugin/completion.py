@@ -1,7 +1,7 @@
 """Completion: the program `kubectl_complete-herdkeeper`, which kubectl's own completion calls in every shell.
 
 It gets the words after the plugin's name, the last one incomplete, and answers like cobra's `__complete`: one candidate per line, its
-description after a tab, and finally a directive (4: no file names).
+description after a tab, and finally a directive (4: no file names; 2: no space behind, for more of the word is to come).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from herdkeeper.plugin.api_server import Access, ApiServer
 from herdkeeper.plugin.cluster import ClusterError, ContextError
 from herdkeeper.plugin.command import Argument, Command, Takes
-from herdkeeper.plugin.kinds import Kind
+from herdkeeper.plugin.kinds import Kind, resource_kind
 from herdkeeper.plugin.parser import COMMON, all_arguments
 from herdkeeper.plugin.table import COMMANDS
 
-NO_FILES, FILES = ":4", ":0"
+NO_FILES, FILES, NO_SPACE = ":4", ":0", ":6"
 NamesOf = Callable[[Kind], Iterable[str]]
 
 
@@ -29,14 +29,14 @@ def candidates(commands: Sequence[Command], words: Sequence[str], names_of: Name
     option = _named(arguments, before[-1]) if before else None
     found: Iterable[tuple[str, str]]
     if option is not None and option.takes is Takes.VALUE:
-        found = _values(option, names_of)
+        found = _values(option, written, names_of)
     elif written.startswith("-"):
         found = ((argument.name, argument.help) for argument in arguments if argument.is_option)
     elif command is None:
         found = ((each.name, each.summary) for each in commands) if not positions else ()
     else:
         places = [argument for argument in arguments if not argument.is_option]
-        found = _values(places[positions], names_of) if positions < len(places) else ()
+        found = _values(places[positions], written, names_of) if positions < len(places) else ()
     return tuple((text, about) for text, about in found if text.startswith(written))
 
 
@@ -73,9 +73,13 @@ def _named(arguments: Iterable[Argument], word: str) -> Argument | None:
     return next((each for each in arguments if each.is_option and word in (each.name, each.short) and word), None)
 
 
-def _values(argument: Argument, names_of: NamesOf) -> Iterable[tuple[str, str]]:
+def _values(argument: Argument, written: str, names_of: NamesOf) -> Iterable[tuple[str, str]]:
+    word, slash, _ = written.partition("/")
+    if slash:
+        kind = resource_kind(word)
+        return ((f"{word}/{name}", "") for name in (names_of(kind) if kind is not None and kind in argument.kinds else ()))
     known = argument.choices or (names_of(argument.kind) if argument.kind is not None else ())
-    return ((value, "") for value in known)
+    return itertools.chain(((value, "") for value in known), ((f"{kind.short}/", kind.name) for kind in argument.kinds))
 
 
 def main() -> int:
@@ -89,8 +93,10 @@ def main() -> int:
             return [str(item["metadata"]["name"]) for item in cluster.list(kind)]
         return ()
 
-    for text, about in candidates(COMMANDS, words, names_of):
+    found = candidates(COMMANDS, words, names_of)
+    for text, about in found:
         print(f"{text}\t{about}" if about else text)
     option = words[-2] if len(words) > 1 else ""
-    print(FILES if option in ("-f", "--file", "--filename", "--kubeconfig") else NO_FILES)
+    is_file = option in ("-f", "--file", "--filename", "--kubeconfig")
+    print(FILES if is_file else NO_SPACE if any(text.endswith("/") for text, _ in found) else NO_FILES)
     return 0

@@ -128,6 +128,7 @@ COMMAND = Command(
             "resource",
             "a resource as KIND/NAME: its pods, and those of all that depends on it; by default all of the namespace",
             Takes.OPTIONAL,
+            kinds=RESOURCES,
         ),
         Argument("--since", "maximum age of lines, e.g. 30s, 10m, 2h, 1d", default="1h"),
         Argument("--tail", "maximum number of lines of each container"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from herdkeeper.plugin.change import annotate, carry_out
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, find_any
+from herdkeeper.plugin.kinds import RESOURCES
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.paused import paused_by, stops
@@ -30,7 +31,7 @@ def _after_resume(item: Json) -> str:
     return "the operator continues" if paused_by(annotations) is not None else "it was not paused; the operator goes on"
 
 
-_RESOURCE = Argument("resource", "a resource as KIND/NAME, e.g. bookkeepercluster/bk or bkc/bk")
+_RESOURCE = Argument("resource", "a resource as KIND/NAME, e.g. bookkeepercluster/bk or bkc/bk", kinds=RESOURCES)
 PAUSE = Command(
     "pause",
     "stops all changes of a resource's objects; a deletion waits, too",

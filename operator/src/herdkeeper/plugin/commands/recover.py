@@ -173,7 +173,7 @@ COMMAND = Command(
     "tells what a ZooKeeper ensemble has lost for good, and the ways back with what each loses; with `--accept` it takes one",
     run,
     (
-        Argument("resource", "a ZooKeeperCluster as KIND/NAME, or what depends on one, e.g. zkc/zk or ts/flights"),
+        Argument("resource", "a ZooKeeperCluster as KIND/NAME, or what depends on one, e.g. zkc/zk or ts/flights", kinds=RESOURCES),
         Argument("--accept", "the pod whose data is accepted: it starts again as the only voter; others join it empty", kind=POD),
         Argument("--yes", "accept without typing the ZooKeeperCluster's name", Takes.NOTHING),
         *waiting("900"),

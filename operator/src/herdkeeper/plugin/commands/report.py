@@ -86,7 +86,7 @@ COMMAND = Command(
     "opens the report of a Checkpoint or ReplicationAudit in a browser",
     run,
     (
-        Argument("run", "a Checkpoint or ReplicationAudit as KIND/NAME, e.g. ckpt/flights-1"),
+        Argument("run", "a Checkpoint or ReplicationAudit as KIND/NAME, e.g. ckpt/flights-1", kinds=KINDS),
         Argument("--file", "write the report to this file instead of opening it"),
         Argument("--timeout", "seconds to wait for the pod that reads it", default="120"),
     ),

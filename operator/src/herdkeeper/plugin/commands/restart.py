@@ -48,7 +48,10 @@ COMMAND = Command(
     "restart",
     "restarts the servers of a cluster, one by one, as a changed image would",
     run,
-    (Argument("resource", "a ZooKeeperCluster, BookKeeperCluster or HerdDBCluster as KIND/NAME, e.g. hdb/db"), *waiting("3600")),
+    (
+        Argument("resource", "a ZooKeeperCluster, BookKeeperCluster or HerdDBCluster as KIND/NAME, e.g. hdb/db", kinds=KINDS),
+        *waiting("3600"),
+    ),
     description=f"It sets the annotation `{RESTARTED_AT}` in `spec.pods.annotations`. The operator waits before each server as in every "
     "roll: `status` shows for what.",
     writes=True,

@@ -52,7 +52,9 @@ COMMAND = Command(
     "makes a schedule of Checkpoints or ReplicationAudits start a run at once, even while it is suspended",
     run,
     (
-        Argument("schedule", "a ScheduledCheckpoint or ScheduledReplicationAudit, as NAME or KIND/NAME", kind=SCHEDULED_CHECKPOINT),
+        Argument(
+            "schedule", "a ScheduledCheckpoint or ScheduledReplicationAudit, as NAME or KIND/NAME", kind=SCHEDULED_CHECKPOINT, kinds=KINDS
+        ),
         *waiting("3600"),
     ),
     description="With `--wait` it waits for the end of the run, as `checkpoint` and `audit` do.",
