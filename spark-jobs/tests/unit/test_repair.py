@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
@@ -175,6 +175,25 @@ def test_a_copy_that_its_bookie_can_t_read_now_is_not_written_over_by_one_below_
         result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)])
     assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REFUSED, [])
     assert "fewer than the ack quorum" in result.findings[0].repair_detail
+
+
+@dataclass
+class CatalogOfAReadOnlyBookie(PlayedCatalog):
+    def writable_bookies(self) -> frozenset[str]:
+        return frozenset(self.addresses) - {"b1"}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_bookie_that_takes_no_entries_is_refused_what_it_lacks_by_a_dry_run_too(dry_run: bool) -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    with served(*bookies) as addresses:
+        catalog = CatalogOfAReadOnlyBookie(addresses, [VersionedMetadata(of_herddb(10), 3)])
+        result = repaired(catalog, [missing(5, 5), missing(6, 6)], replace(SETTINGS, dry_run=dry_run))
+    lacks, whole = result.findings
+    assert (lacks.repair, writes(bookies), result.copies_repairable) == (RepairOutcome.REFUSED, [], 0)
+    assert lacks.repair_detail == "entry 5: bookie b1 takes no entries now, since it is read-only or away"
+    assert whole.repair is (RepairOutcome.WOULD_REPAIR if dry_run else RepairOutcome.REPAIRED)
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

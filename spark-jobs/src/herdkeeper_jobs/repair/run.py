@@ -149,6 +149,7 @@ def _repair_batch(attempt: Attempt, replicas: Replicas, what: tuple[str, tuple[i
     bookie_id, entry_ids = what
     refused: list[str] = []
     written: list[Copy] = []
+    takes_entries = bookie_id in attempt.catalog.writable_bookies()
     for entry_id in entry_ids:
         try:
             source = good_source(attempt.bookies, replicas, bookie_id, entry_id)
@@ -158,6 +159,8 @@ def _repair_batch(attempt: Attempt, replicas: Replicas, what: tuple[str, tuple[i
             continue
         if not lacking:
             progress.whole += 1
+        elif not takes_entries:
+            refused.append(f"entry {entry_id}: bookie {bookie_id} takes no entries now, since it is read-only or away")
         elif attempt.lock is None:
             progress.copies += 1
         else:
