@@ -42,13 +42,14 @@ class PlayedLocks:
     silent: bool = False
     on_sync: Callable[[], object] = lambda: None
     """Called when this session's member is to catch up with the leader."""
-    client_id: tuple[int, bytes] = (7, b"")
+    client_id: tuple[int, bytes] | None = (7, b"")
+    """None while it is not connected."""
 
     def create(self, path: str, data: bytes, ephemeral: bool, makepath: bool) -> None:
         if path in self.owners:
             raise NodeExistsError
         assert ephemeral
-        self.owners[path], self.data[path] = self.client_id[0], data
+        self.owners[path], self.data[path] = 0 if self.client_id is None else self.client_id[0], data
 
     def sync(self, path: str) -> None:
         self.on_sync()

@@ -327,6 +327,30 @@ def test_nothing_counts_as_repaired_when_the_lock_is_uncertain_after_the_last_wr
     assert words in result.findings[0].repair_detail
 
 
+@pytest.mark.parametrize(("happens", "left"), [(lose_the_session, {}), (lose_the_lock, {LOCK: 99})])
+def test_a_lock_that_is_still_this_sessions_is_given_back_though_it_was_uncertain(
+    happens: Callable[[PlayedCatalog], None], left: dict[str, int]
+) -> None:
+    """The session lasts until the last ledger is repaired. Autorecovery would leave this one alone until then."""
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        bookies[1].on_add = lambda ledger_id, entry_id: happens(catalog)
+        repaired(catalog, [missing(5, 5)])
+    assert catalog.client.owners == left
+
+
+def test_a_ledger_is_left_alone_while_there_is_no_session() -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        catalog.client.client_id = None
+        result = repaired(catalog, [missing(5, 5)])
+    assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.FAILED, [])
+
+
 @pytest.mark.parametrize(
     ("trouble", "words"),
     [

@@ -33,7 +33,7 @@ class ReplicationLock:
     def __init__(self, client: KazooClient, path: str) -> None:
         self._client = client
         self._path = path
-        self._session = client.client_id[0]
+        self._session = _session_of(client)
         self._why_lost = ""
 
     def on_state(self, state: str) -> None:
@@ -73,7 +73,7 @@ def replication_lock(client: KazooClient, ledgers_root: str, ledger_id: int, own
         try:
             yield lock
         finally:
-            _release(client, path, lock)
+            _release(client, path)
     finally:
         client.remove_listener(lock.on_state)
 
@@ -87,10 +87,18 @@ def _create(client: KazooClient, path: str, data: bytes) -> None:
         raise MetadataUnavailableError(f"ZooKeeper did not answer the creation of {path}: {type(error).__name__} {error}") from error
 
 
-def _release(client: KazooClient, path: str, lock: ReplicationLock) -> None:
-    """Leaves another session's lock alone; one that can't be deleted expires with the session."""
+def _release(client: KazooClient, path: str) -> None:
+    """Leaves another session's lock alone; one that can't be deleted expires with the session. One that was uncertain for a moment is
+    deleted, too: the session may last for hours, and nobody else would copy this ledger."""
     try:
-        lock.require_held()
-        client.delete(path)
-    except (LockLostError, NoNodeError, KazooException, KazooTimeoutError):
+        stat = client.exists(path)
+        if stat is not None and stat.ephemeralOwner == _session_of(client):
+            client.delete(path)
+    except (NoNodeError, KazooException, KazooTimeoutError):
         return
+
+
+def _session_of(client: KazooClient) -> int | None:
+    """The id of the session; None while the client is not connected."""
+    client_id = client.client_id
+    return None if client_id is None else int(client_id[0])
