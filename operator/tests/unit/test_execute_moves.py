@@ -31,6 +31,7 @@ from herdkeeper.planning.actions import (
     ChangeTablespaceRecord,
     CloseLedger,
     Create,
+    Delete,
     EnsureZnode,
     Plan,
     Resize,
@@ -63,13 +64,18 @@ class Znodes:
 
 @dataclass
 class Writer:
-    """What is applied and told."""
+    """What is applied, deleted and told. A new policy of the name `refused` is refused."""
 
     applied: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
 
     def apply(self, action: Apply) -> None:
+        if action.manifest["metadata"]["name"] == "refused":
+            raise RefusedError("refused: exceeded quota")
         self.applied.append(action.manifest["kind"])
+
+    def delete(self, _namespace: str, action: Delete) -> None:
+        self.applied.append(f"no {action.name}")
 
     def resize(self, _namespace: str, action: Resize) -> None:
         raise RefusedError(f"{action.name}: exceeded quota")
@@ -197,6 +203,19 @@ def test_whatever_is_refused_network_policies_are_written():
     assert applied == ["NetworkPolicy"]
     assert failed is not None
     assert failed.message.endswith("exceeded quota")
+
+
+def test_while_a_network_policy_is_refused_no_other_one_is_removed_and_all_others_are_written():
+    """The one that is to go may be all that keeps others away from a server: a policy that is gone admits everybody."""
+
+    def policy(name: str) -> Apply:
+        metadata = {"name": name}
+        return Apply({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata}, True, Reason.CREATING)
+
+    earlier = Delete("networking.k8s.io/v1", "NetworkPolicy", "earlier", "its-uid", Reason.REMOVED)
+    for before in ((), (created("PersistentVolumeClaim"),)):
+        assert done_of(*before, policy("refused"), policy("other"), earlier)[1] == ["NetworkPolicy"]
+        assert done_of(*before, policy("new"), earlier)[1] == ["NetworkPolicy", "no earlier"]
 
 
 def test_an_open_ledger_whose_writer_is_away_keeps_no_other_one_open(monkeypatch):

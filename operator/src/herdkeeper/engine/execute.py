@@ -65,20 +65,21 @@ class Clients:
 
 
 def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
-    """Execute the actions in order, up to the first failure on which later ones may depend; those of NetworkPolicies in any case. Returns
-    the first failure.
+    """Execute the actions in order, up to the first failure on which later ones may depend. NetworkPolicies are written in any case, and
+    removed unless one was refused. Returns the first failure.
     """
     if plan.actions:
         clients.require_live_reads()
     first: Failed | None = None
-    stopped = backs_off = False
+    stopped = unguarded = backs_off = False
     for action in plan.actions:
-        if stopped and not _is_of_network_policy(action):
+        if stopped and (unguarded or not _removes_policy(action)) and not _writes_policy(action):
             continue
         failed = perform(resource, action, clients)
         first = first or failed
         if failed is not None:
             stopped = stopped or not _stands_alone(action)
+            unguarded = unguarded or _writes_policy(action)
             # a silent server holds the worker for long, and a drain's step reads all ledgers
             backs_off = backs_off or not isinstance(action, _CHEAP)
     return None if first is None else replace(first, backs_off=backs_off)
@@ -88,10 +89,14 @@ def _stands_alone(action: Action) -> bool:
     return isinstance(action, _ALONE) or (isinstance(action, do.Create) and action.manifest["kind"] in _CREATED_ALONE)
 
 
-def _is_of_network_policy(action: Action) -> bool:
+def _writes_policy(action: Action) -> bool:
     """Returns whether an action depends on no other one: whatever else fails for long, a policy keeps others away from servers."""
-    kind = action.manifest["kind"] if isinstance(action, do.Apply) else action.kind if isinstance(action, do.Delete) else None
-    return kind == "NetworkPolicy"
+    return isinstance(action, do.Apply) and action.manifest["kind"] == "NetworkPolicy"
+
+
+def _removes_policy(action: Action) -> bool:
+    """Returns whether an action depends on the policies alone. Whoever no policy keeps away any more reaches the servers."""
+    return isinstance(action, do.Delete) and action.kind == "NetworkPolicy"
 
 
 def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:
