@@ -274,6 +274,14 @@ def test_a_drain_that_waits_for_a_person_or_a_foreign_writer_holds_up_no_other(s
     assert waiting.step.reason is reason, situation
 
 
+def test_a_drain_that_may_go_on_again_waits_for_the_job_of_the_one_that_overtook_it():
+    """Two Jobs at once would load the bookies twice as much as spec.autoRecovery says, and a quota may refuse the second one."""
+    overtaking = replace(READ_ONLY, rounds=(Round(1, JobState.RUNNING),))
+    freed = replace(READ_ONLY, number=2, bookie_id="bk-2", shares=(TURNED,), rounds=MOVED)
+    first, second = drains_of({1: overtaking, 2: freed}, HEALTHY)
+    assert (first.number, second.step) == (1, Wait(Reason.WAITING_FOR_OTHERS, "bookie 1 is drained first"))
+
+
 def test_a_bookie_that_was_stopped_too_early_comes_back_while_another_one_is_retired():
     first, second = drains_of({1: replace(STOPPED, shares=(WRITTEN,)), 2: replace(STOPPED, number=2, bookie_id="bk-2")}, HEALTHY)
     assert (first.number, first.step) == (2, RetireIdentity())

@@ -67,15 +67,16 @@ def _after(first: int, drain: Drain) -> Drain:
     return replace(drain, step=Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first"))
 
 
-def _order(drain: Drain) -> tuple[bool, bool, bool, int]:
-    """Sort key: continue what has started, then take the highest number. A bookie that is away, whose open ledgers nobody closes, whose Job
-    failed, or whose claims go, blocks no other.
+def _order(drain: Drain) -> tuple[bool, bool, bool, bool, int]:
+    """Sort key: continue what has started, first of all a running Job, then take the highest number. A bookie that is away, whose open
+    ledgers nobody closes, whose Job failed, or whose claims go, blocks no other.
     """
     bookie = drain.bookie
     if isinstance(bookie, Unknown):
-        return (True, True, True, -drain.number)
+        return (True, True, True, True, -drain.number)
     held = isinstance(drain.step, Wait) and drain.step.reason in _HELD
-    return (held or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not bookie.rounds, -drain.number)
+    moves = any(begun.job is JobState.RUNNING for begun in bookie.rounds)
+    return (held or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not moves, not bookie.rounds, -drain.number)
 
 
 def mode_of(bookie_id: str, metadata: LedgersMetadata) -> Mode:
