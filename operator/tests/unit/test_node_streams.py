@@ -47,8 +47,11 @@ class Told:
     def fileno(self) -> int:
         return self._nodes.told_here.fileno()
 
-    def next_line(self) -> bytes:
-        self._nodes.told_here.recv(1)
+    def next_line(self) -> bytes | None:
+        try:
+            self._nodes.told_here.recv(1)
+        except BlockingIOError:
+            return None
         told = self._nodes.told.get(timeout=LONG)
         if isinstance(told, OSError | HTTPException):
             raise told
@@ -67,8 +70,9 @@ class Nodes:
         self.opened: queue.Queue[str] = queue.Queue()
         self.closed: queue.Queue[None] = queue.Queue()
         self.told: queue.Queue[bytes | OSError | HTTPException | None] = queue.Queue()
-        self.refusals: queue.Queue[OSError] = queue.Queue()
+        self.refusals: queue.Queue[Exception] = queue.Queue()
         self._telling, self.told_here = socket.socketpair()
+        self.told_here.setblocking(False)
 
     def connect(self, port: NodePort) -> Told:
         self.opened.put(port.host)
@@ -210,6 +214,30 @@ def test_lines_that_come_together_are_all_heard_and_in_their_order(lost, blocked
     there.sendall(line(answers=False))
     assert lost.get(timeout=LONG) == CLUSTER
     streams.stop()
+
+
+def test_a_node_that_sends_line_after_line_is_read_no_faster_than_the_pace(lost, blocked, liveness, monkeypatch) -> None:
+    """Its lines come one by one, so that none waits for another one."""
+    monkeypatch.setattr("herdkeeper.process.node_streams.PACE_SECONDS", LONG)
+    ends = {host: socket.socketpair() for host in ("10.0.0.1", "10.0.0.2", "10.0.0.3")}
+    streams = NodeStreams(lost.put, blocked.put, liveness, lambda port: LineStream(ends[port.host][0]))
+    begin = b"HTTP/1.1 200 OK\r\n\r\n"
+    for number, host in enumerate(ends):  # what a later one sends is read only after all that came before
+        ends[host][1].sendall(begin + line())
+        streams.pod(CLUSTER, pod(host, f"uid-{number}"), over=False)
+        _wait_for(lambda uid=f"uid-{number}": liveness.last_report(uid) is not None)
+        ends["10.0.0.1"][1].sendall(line(failed=("app",)))
+    assert liveness.last_report("uid-0") == SelfReport(zookeeper_steady=2.5)
+    assert lost.empty()
+    streams.stop()
+
+
+def test_an_error_that_nobody_foresaw_ends_no_stream_for_good(streams, nodes, lost, liveness) -> None:
+    nodes.refusals.put(KeyError("ca.crt"))
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    nodes.tell(b"alive\n")
+    _wait_for(lambda: liveness.silent_seconds("a-uid") is not None)
+    assert lost.empty()
 
 
 def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str, ...] = (), **more: Any) -> bytes:

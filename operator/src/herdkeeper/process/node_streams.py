@@ -15,6 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Protocol
 
+import structlog
+
 from herdkeeper.clients import bounded_http
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
@@ -29,9 +31,11 @@ SILENCE_SECONDS = 2.0
 """After this silence the node's cluster is requeued, too: the node may hang, or be cut off."""
 RECONNECT_SECONDS = 1.0
 PACE_SECONDS = 0.05
-"""After a line that the next one has already followed, so that a node that sends many costs the operator no more."""
+"""Of two lines that come faster than this, the second one waits, so that a node that sends many costs the operator no more."""
 MOST_ATTEMPTS = 64
 """How many nodes are connected to at once. A node whose machine is lost takes SILENCE_SECONDS."""
+
+logger = structlog.get_logger()
 
 
 class Stream(Protocol):
@@ -148,6 +152,8 @@ class NodeStreams:
             # nothing answered in time, or from that address; a node that can't be verified is not silent
             if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
                 return answered
+        except Exception:  # an error of one attempt must not end the stream for good
+            logger.exception("the stream of a SQL node has failed", host=port.host)
         self._liveness.forget(uid)  # a closed or refused connection is no silence: the process has ended
         return answered
 
@@ -195,16 +201,16 @@ class _Lines:
         except (OSError, http.client.HTTPException) as error:
             self._end(error)
             return
-        if line is None:
-            return
-        self._heard_at = self._loop.time()
-        self._heard(line)
-        if self._stream.ready:
+        now = self._loop.time()
+        if line is not None and (self._stream.ready or now - self._heard_at < PACE_SECONDS):
             self._loop.remove_reader(self._stream)
             self._rest = self._loop.call_later(PACE_SECONDS, self._read)
         elif self._rest is not None:
             self._loop.add_reader(self._stream, self._read)
             self._rest = None
+        if line is not None:
+            self._heard_at = now
+            self._heard(line)
 
     def _check_silence(self) -> None:
         left = self._heard_at + SILENCE_SECONDS - self._loop.time()
