@@ -237,6 +237,7 @@ SCOPES = {
     "a bookie that leaves, and is asked for again": Scope((ledger(2, 3, still_open=True),), (4, 3), stale=True),
     "a bookie that leaves, and crashes": Scope((ledger(0, 3),), (4, 3), ("crash",), wishes=1),
     "a bookie that leaves, and lost volumes": Scope((ledger(0, 3),), (4, 3), ("disk lost",), wishes=1),
+    "a roll, and a bookie that leaves": Scope((ledger(0, 3),), (4, 3), outdated=True, wishes=1),
     "two bookies that leave": Scope((ledger(3, 4),), (5, 3)),
     "a bookie that leaves by its number": Scope((CLOSED,), (3,), drains=(frozenset(), frozenset({0}))),
 }
