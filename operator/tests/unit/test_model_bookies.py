@@ -246,7 +246,7 @@ SCOPES = {
 @pytest.fixture(autouse=True)
 def _settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What all bookies share is in place; what is modelled is the order of the steps."""
-    for name in ("build_bookies_shared", "build_autorecovery", "settle"):
+    for name in ("build_bookies_shared", "build_autorecovery", "needed_applies"):
         monkeypatch.setattr(plans, name, lambda *_, **__: ())
     for name in ("build_bookie_token", "build_racks"):
         monkeypatch.setattr(plans, name, lambda *_: None)

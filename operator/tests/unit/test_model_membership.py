@@ -386,8 +386,8 @@ def _settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     stateful_set["spec"] = {"template": {"spec": {}}, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
     monkeypatch.setattr(plans, "build_zookeeper", lambda _: (stateful_set,))
     monkeypatch.setattr(plans, "build_zookeeper_secret", lambda _: None)
-    monkeypatch.setattr(plans, "settle", lambda *_: ())
-    monkeypatch.setattr(plans, "unsettled", lambda *_: None)
+    monkeypatch.setattr(plans, "needed_applies", lambda *_: ())
+    monkeypatch.setattr(plans, "needed_apply", lambda *_: None)
     planned.cache_clear()
     why_unsettled.cache_clear()
     yield
