@@ -162,7 +162,7 @@ def test_two_releases_act_in_namespaces_of_their_own_and_hinder_each_other_nowhe
         assert "first acts in the namespace first already" in str(install("second", *both))
         assert "first acts in namespaces that this release would watch" in str(install("second", "--set", "crds.install=false"))
         assert install("second", *beside) is None
-        assert "the operator of the namespace second acts in" in str(install("first"))
+        assert "the operator of the namespace second acts in" in str(install("first", "--reset-values"))
         clusters = plane.dynamic_client().resources.get(api_version="herdkeeper.io/v1alpha1", kind="ZooKeeperCluster")
         body = {"apiVersion": "herdkeeper.io/v1alpha1", "kind": "ZooKeeperCluster", "metadata": {"name": "zk"}, "spec": {}}
         for namespace in ("first", "second"):
