@@ -74,11 +74,11 @@ LAST = run("09T03:00", "09T03:40")
         ({"starting_deadline_seconds": 3600}, (LAST,), "10T04:00", Start(at("10T03:00"))),
         ({"starting_deadline_seconds": 3600}, (LAST,), "10T04:01", Missed(at("10T03:00"), "startingDeadlineSeconds (3600) had passed")),
         # Forbid: not beside another one, nor after it
-        ({}, (run("09T03:00"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was still running")),
-        ({}, (run("09T03:00", phase="Pending"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was still running")),
-        ({}, (run("09T03:00", "10T05:00"),), "10T05:01", Missed(at("10T03:00"), "run-09T03:00 was still running")),
+        ({}, (run("09T03:00"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was not over")),
+        ({}, (run("09T03:00", phase="Pending"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was not over")),
+        ({}, (run("09T03:00", "10T05:00"),), "10T05:01", Missed(at("10T03:00"), "run-09T03:00 was not over")),
         ({}, (run("09T03:00", "10T05:00"),), "11T03:00", Start(at("11T03:00"))),
-        ({}, (LAST, replace(run("10T02:50"), requested=True)), "10T03:00", Missed(at("10T03:00"), "run-10T02:50 was still running")),
+        ({}, (LAST, replace(run("10T02:50"), requested=True)), "10T03:00", Missed(at("10T03:00"), "run-10T02:50 was not over")),
         ({}, (LAST, replace(run("10T02:50", "10T02:59"), requested=True)), "10T03:00", Start(at("10T03:00"))),
         ({"suspend": True}, (LAST,), "10T03:00", NotDue()),
         # not suspended any more: what was asked for meanwhile will do
@@ -136,7 +136,7 @@ def test_while_a_run_can_not_be_read_nothing_is_started_deleted_or_answered():
         ((LAST,), "10T02:00", "flights-nightly-20260510020000", "done: flights-nightly-20260510020000"),
         # what is due is what was asked for
         ((LAST,), "10T03:00", "flights-nightly-202605100300", "done: flights-nightly-202605100300"),
-        ((run("09T03:00"),), "10T02:00", None, "refused: run-09T03:00 is still running"),
+        ((run("09T03:00"),), "10T02:00", None, "refused: run-09T03:00 is not over"),
         # made before, but not answered
         ((replace(run("10T01:59"), requested=True),), "10T02:00", None, "done: run-10T01:59"),
     ],
@@ -160,7 +160,7 @@ def test_a_run_that_answered_a_request_does_not_answer_the_next_one(remembered_b
         schedule = with_metadata(with_status(CHECKPOINTS, last_request=given), annotations=asked)
     (answer,) = plan_schedule(CheckpointSeries(schedule, (earlier,), at("10T02:00"))).actions
     assert isinstance(answer, AnswerRequest)
-    assert answer.answer == f"refused: {earlier.name} is still running"
+    assert answer.answer == f"refused: {earlier.name} is not over"
 
 
 def test_a_suspended_schedule_makes_a_run_that_is_asked_for():

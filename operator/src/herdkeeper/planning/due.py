@@ -48,9 +48,9 @@ def pending_time(timing: Timing, done_until: datetime.datetime, now: datetime.da
 
 
 def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, now: datetime.datetime) -> Start | Missed:
-    """Returns whether a run starts or its time is skipped. `in_the_way`: what was still running at that time."""
+    """Returns whether a run starts or its time is skipped. `in_the_way`: what was not over at that time."""
     if in_the_way is not None:
-        return Missed(due, f"{in_the_way} was still running")
+        return Missed(due, f"{in_the_way} was not over")
     deadline = timing.starting_deadline_seconds
     if deadline is not None and now - due > datetime.timedelta(seconds=deadline):
         return Missed(due, f"startingDeadlineSeconds ({deadline}) had passed")

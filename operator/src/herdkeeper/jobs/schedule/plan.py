@@ -53,7 +53,7 @@ def _starts(series: RunSeries) -> tuple[Action, ...]:
             if active is not None:
                 # a requested run is the answer, unless it was that to an earlier request: then it lacks what came since
                 unanswered = active.requested and _answer_with(active.name) not in _given(schedule)
-                return (_answer(series, _answer_with(active.name) if unanswered else f"refused: {active.name} is still running"),)
+                return (_answer(series, _answer_with(active.name) if unanswered else f"refused: {active.name} is not over"),)
             run = build_run(schedule, series.now, requested=True)
         case _:
             assert_never(series.decision)
