@@ -9,6 +9,7 @@ import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
+import herddb.storage.TableStatus;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
@@ -18,16 +19,22 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * HerdDB's files, with five holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
+ * HerdDB's files, with the holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
  *
  * <ul>
  * <li>A page is on the disk before a checkpoint names it. HerdDB forces a page's file while a page of less than 64 KiB is still in a
@@ -39,14 +46,30 @@ import org.apache.bookkeeper.stats.StatsLogger;
  *     process that was killed there, in the boot of an idle tablespace, left a checkpoint with half of them.
  * <li>A checkpoint that can't be seen now is not taken for none ({@link #getLastcheckpointSequenceNumber}).
  * <li>Nor are its open transactions ({@link #loadTransactions}).
+ * <li>A dropped table keeps its files until a checkpoint is written without it ({@link #dropTable}).
+ * <li>No checkpoint is written behind one that failed midway ({@link #isUnfit}).
+ * <li>The newest checkpoint of a table is found by its name ({@link #getLatestTableStatus}).
+ * <li>A copy that is erased has no checkpoint any more before it lacks anything else ({@link #eraseTablespaceData}).
  * </ul>
  */
 public final class CheckpointFiles extends FileDataStorageManager {
 
     /** How HerdDB describes what it does to a file that it could not read. */
     private static final String UNREAD = "delete unparsable";
+    /** The end of the name of the index of a table's keys ({@code BLinkKeyToPageIndex}). */
+    private static final String KEYS = "_primary";
 
     private final boolean forces;
+    /** The folders of tables that are dropped, and that the newest checkpoint may have, by the tablespaces' uuids. */
+    private final Map<String, Set<Path>> dropped = new ConcurrentHashMap<>();
+    /** The uuids of the tables that the newest checkpoint has, by the tablespaces' uuids. */
+    private final Map<String, Set<String>> checkpointed = new ConcurrentHashMap<>();
+    /** The same of a checkpoint whose tables are being written, or were until it failed. */
+    private final Map<String, Set<String>> begun = new ConcurrentHashMap<>();
+    /** The uuids of the tablespaces of which a page of a table could not be written since they booted. */
+    private final Set<String> torn = ConcurrentHashMap.newKeySet();
+    /** By the tablespaces' uuids; shared by who writes a page of a table. */
+    private final Map<String, ReadWriteLock> pages = new ConcurrentHashMap<>();
 
     /** Files in {@code folder}, which may have some, with the settings of HerdDB's own. */
     public CheckpointFiles(Path folder, Path temporary, ServerConfiguration configuration, StatsLogger statistics) {
@@ -66,10 +89,100 @@ public final class CheckpointFiles extends FileDataStorageManager {
         return configuration.getBoolean(ServerConfiguration.PROPERTY_REQUIRE_FSYNC, ServerConfiguration.PROPERTY_REQUIRE_FSYNC_DEFAULT);
     }
 
+    /** A tablespace boots. */
+    @Override
+    public void initTablespace(String tableSpace) {
+        begun.remove(tableSpace);
+        torn.remove(tableSpace);
+        super.initTablespace(tableSpace);
+    }
+
+    @Override
+    public void initTable(String tableSpace, String table) {
+        inUse(tableSpace, table + ".table");
+        super.initTable(tableSpace, table);
+    }
+
+    @Override
+    public void initIndex(String tableSpace, String index) {
+        inUse(tableSpace, index + ".index");
+        super.initIndex(tableSpace, index);
+    }
+
+    /**
+     * Has the next checkpoint delete the files of a dropped table that the newest one has.
+     *
+     * <p>HerdDB deletes them at once. A boot from the checkpoint before then has the table without its rows, and can't apply a change of one
+     * that the log has before the DROP: no node could boot the tablespace any more.
+     */
+    @Override
+    public void dropTable(String tableSpace, String table) {
+        if (isCheckpointed(tableSpace, table)) {
+            leave(tableSpace, table + ".table");
+        } else {
+            super.dropTable(tableSpace, table);
+        }
+    }
+
+    /** The same for the index of a table's keys. HerdDB makes any other one anew where its files are missing. */
+    @Override
+    public void dropIndex(String tableSpace, String index) {
+        if (index.endsWith(KEYS) && isCheckpointed(tableSpace, index.substring(0, index.length() - KEYS.length()))) {
+            leave(tableSpace, index + ".index");
+        } else {
+            super.dropIndex(tableSpace, index);
+        }
+    }
+
+    private boolean isCheckpointed(String tableSpace, String table) {
+        Set<String> tables = checkpointed.get(tableSpace);
+        return tables == null || tables.contains(table);
+    }
+
+    private void leave(String tableSpace, String folder) {
+        droppedOf(tableSpace).add(folder(tableSpace).resolve(folder));
+    }
+
+    private void inUse(String tableSpace, String folder) {
+        droppedOf(tableSpace).remove(folder(tableSpace).resolve(folder));
+    }
+
+    private Set<Path> droppedOf(String tableSpace) {
+        return dropped.computeIfAbsent(tableSpace, any -> ConcurrentHashMap.newKeySet());
+    }
+
     @Override
     public void writePage(String tableSpace, String table, long page, Collection<Record> records) {
-        super.writePage(tableSpace, table, page, records);
-        force(tableSpace, table + ".table", page);
+        Lock writing = pagesOf(tableSpace).readLock();
+        writing.lock();
+        try {
+            super.writePage(tableSpace, table, page, records);
+            force(tableSpace, table + ".table", page);
+        } catch (RuntimeException | Error error) {
+            torn.add(tableSpace);
+            throw error;
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    /** Waits for the pages that are being written: a query that needs memory writes one, too, and HerdDB takes it for written meanwhile. */
+    @Override
+    public List<PostCheckpointAction> tableCheckpoint(String tableSpace, String table, TableStatus status, boolean pin) {
+        Lock written = pagesOf(tableSpace).writeLock();
+        written.lock();
+        try {
+            if (torn.contains(tableSpace)) {
+                throw new DataStorageManagerException("a page of tablespace " + tableSpace + " could not be written");
+            }
+            return super.tableCheckpoint(tableSpace, table, status, pin);
+        } finally {
+            written.unlock();
+        }
+    }
+
+    private ReadWriteLock pagesOf(String tableSpace) {
+        return pages.computeIfAbsent(tableSpace, any -> new ReentrantReadWriteLock());
     }
 
     @Override
@@ -78,19 +191,133 @@ public final class CheckpointFiles extends FileDataStorageManager {
         force(tableSpace, index + ".index", page);
     }
 
+    /**
+     * Whether a page of one of the tablespace's tables could not be written since it booted, or its last checkpoint failed while it wrote tables.
+     *
+     * <p>HerdDB takes such a page for written, and a row for moved that is on no page. The next checkpoint that succeeds would lack these rows,
+     * and so would the copy that boots from it. So none is written until the tablespace has booted again, from the one before.
+     */
+    public boolean isUnfit(String tableSpace) {
+        return begun.containsKey(tableSpace) || torn.contains(tableSpace);
+    }
+
+    /** Whether the disk has room for so many bytes. */
+    public boolean hasRoom(String tableSpace, long bytes) {
+        try {
+            return Files.getFileStore(folder(tableSpace)).getUsableSpace() >= bytes;
+        } catch (IOException unknown) {
+            return false;
+        }
+    }
+
     @Override
     public Collection<PostCheckpointAction> writeTables(String tableSpace, LogSequenceNumber position, List<Table> tables,
-            List<Index> indexes, boolean prepareActions) {
+            List<Index> indexes, boolean ofACheckpoint) {
+        Collection<PostCheckpointAction> actions = writeDefinitions(tableSpace, position, tables, indexes, ofACheckpoint);
+        if (ofACheckpoint) {
+            begun.put(tableSpace, uuids(tables)); // the tables follow
+        }
+        return actions;
+    }
+
+    /** Those of the newest checkpoint, of which a boot begins. */
+    @Override
+    public List<Table> loadTables(LogSequenceNumber position, String tableSpace) {
+        List<Table> tables = super.loadTables(position, tableSpace);
+        checkpointed.put(tableSpace, uuids(tables));
+        return tables;
+    }
+
+    private static Set<String> uuids(List<Table> tables) {
+        return tables.stream().map(table -> table.uuid).collect(Collectors.toSet());
+    }
+
+    private Collection<PostCheckpointAction> writeDefinitions(String tableSpace, LogSequenceNumber position, List<Table> tables,
+            List<Index> indexes, boolean ofACheckpoint) {
         if (getLastcheckpointSequenceNumber(tableSpace).equals(position) && hasDefinitions(tableSpace, position, tables, indexes)) {
             return List.of(); // what is older goes with the next checkpoint
         }
-        return ofWhatWasRead(super.writeTables(tableSpace, position, tables, indexes, prepareActions));
+        return ofWhatWasRead(super.writeTables(tableSpace, position, tables, indexes, ofACheckpoint));
     }
 
     @Override
     public Collection<PostCheckpointAction> writeTransactionsAtCheckpoint(
             String tableSpace, LogSequenceNumber position, Collection<Transaction> transactions) {
+        if (isUnfit(tableSpace)) {
+            throw new DataStorageManagerException("an earlier checkpoint of tablespace " + tableSpace
+                    + " failed midway, or a page could not be written: none is written until it has booted again");
+        }
         return ofWhatWasRead(super.writeTransactionsAtCheckpoint(tableSpace, position, transactions));
+    }
+
+    /** Its name is on the disk when this returns: then the log before it may go. The dropped tables that it does not have go behind it. */
+    @Override
+    public Collection<PostCheckpointAction> writeCheckpointSequenceNumber(String tableSpace, LogSequenceNumber position) {
+        Collection<PostCheckpointAction> actions = new ArrayList<>(super.writeCheckpointSequenceNumber(tableSpace, position));
+        forceNames(folder(tableSpace));
+        Set<String> tables = begun.remove(tableSpace);
+        if (tables != null) {
+            checkpointed.put(tableSpace, tables);
+        }
+        Set<Path> folders = droppedOf(tableSpace);
+        for (Path folder : Set.copyOf(folders)) {
+            actions.add(new PostCheckpointAction(tableSpace, folder.getFileName().toString(), "delete the dropped " + folder) {
+                @Override
+                public void run() {
+                    if (folders.remove(folder)) {
+                        deleteFolder(folder);
+                    }
+                }
+            });
+        }
+        return actions;
+    }
+
+    private static void deleteFolder(Path folder) {
+        try {
+            deleteDirectory(folder);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+
+    /**
+     * Erases a copy that is about to be downloaded. The names of its checkpoints go first: HerdDB deletes in any order, and a process that is
+     * killed meanwhile could neither boot from what is left nor begin the download again.
+     */
+    @Override
+    public void eraseTablespaceData(String tableSpace) {
+        Path folder = folder(tableSpace);
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
+            for (Path file : files) {
+                if (!positionOf(file, "checkpoint.").isStartOfTime()) {
+                    Files.delete(file);
+                }
+            }
+        } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
+            throw new DataStorageManagerException("the checkpoints in " + folder + " can't be deleted", error);
+        }
+        forceNames(folder);
+        super.eraseTablespaceData(tableSpace);
+    }
+
+    /**
+     * What a table has on the disk, at the newest position of its files. HerdDB goes by their times: a clock that was put back has it boot a
+     * table from an older position than its tablespace, and what is between is lost.
+     */
+    @Override
+    public TableStatus getLatestTableStatus(String tableSpace, String table) {
+        Path folder = folder(tableSpace).resolve(table + ".table");
+        LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
+            for (Path file : files) {
+                LogSequenceNumber position = positionOf(file, "");
+                newest = position.after(newest) ? position : newest;
+            }
+        } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
+            throw new DataStorageManagerException("the newest checkpoint in " + folder + " is not known", error);
+        }
+        return newest.isStartOfTime() ? TableStatus.buildTableStatusForNewCreatedTable(table) : getTableStatus(tableSpace, table, newest);
     }
 
     /**
@@ -104,11 +331,11 @@ public final class CheckpointFiles extends FileDataStorageManager {
      */
     @Override
     public LogSequenceNumber getLastcheckpointSequenceNumber(String tableSpace) {
-        Path folder = HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace");
+        Path folder = folder(tableSpace);
         LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
         try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
             for (Path file : files) {
-                LogSequenceNumber position = positionOf(file.getFileName().toString().split("\\."));
+                LogSequenceNumber position = positionOf(file, "checkpoint.");
                 newest = position.after(newest) ? position : newest;
             }
         } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
@@ -128,17 +355,23 @@ public final class CheckpointFiles extends FileDataStorageManager {
     @Override
     public void loadTransactions(LogSequenceNumber position, String tableSpace, Consumer<Transaction> consumer) {
         String name = "transactions." + position.ledgerId + "." + position.offset + ".tx";
-        Path file = HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace").resolve(name);
+        Path file = folder(tableSpace).resolve(name);
         if (!position.isStartOfTime() && !Files.isRegularFile(file)) {
             throw new DataStorageManagerException("the checkpoint's open transactions can't be read: " + file + " is not there or can't be seen");
         }
         super.loadTransactions(position, tableSpace, consumer);
     }
 
-    /** By the parts of a file's name; START_OF_TIME for other files. */
-    private static LogSequenceNumber positionOf(String[] name) {
-        return name.length == 4 && name[0].equals("checkpoint") && name[3].equals("checkpoint")
-                ? new LogSequenceNumber(Long.parseLong(name[1]), Long.parseLong(name[2])) : LogSequenceNumber.START_OF_TIME;
+    /** By a file's name, {@code <prefix><ledger>.<entry>.checkpoint}; START_OF_TIME for other files. */
+    private static LogSequenceNumber positionOf(Path file, String prefix) {
+        String name = file.getFileName().toString();
+        String[] parts = name.startsWith(prefix) ? name.substring(prefix.length()).split("\\.") : new String[0];
+        return parts.length == 3 && parts[2].equals("checkpoint")
+                ? new LogSequenceNumber(Long.parseLong(parts[0]), Long.parseLong(parts[1])) : LogSequenceNumber.START_OF_TIME;
+    }
+
+    private Path folder(String tableSpace) {
+        return HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace");
     }
 
     private boolean hasDefinitions(String tableSpace, LogSequenceNumber position, List<Table> tables, List<Index> indexes) {
@@ -162,9 +395,21 @@ public final class CheckpointFiles extends FileDataStorageManager {
         if (!forces) {
             return;
         }
-        Path file = HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace").resolve(owner).resolve(page + FILEEXTENSION_PAGE);
+        Path file = folder(tableSpace).resolve(owner).resolve(page + FILEEXTENSION_PAGE);
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
             channel.force(false);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+
+    /** Which files a folder has is on the disk behind this, too. */
+    private void forceNames(Path folder) {
+        if (!forces) {
+            return;
+        }
+        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+            channel.force(true);
         } catch (IOException error) {
             throw new DataStorageManagerException(error);
         }

@@ -212,10 +212,19 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (writing && led != null && HerdInternals.statementLock(led).isWriteLocked()) {
             requireAnswers();
         }
-        if (writing && (endsBehindALoss() || isFailed())) {
-            throw new LogNotAvailableException("the log of tablespace " + tableSpaceName + " has failed: no checkpoint of it is written");
+        if (!writing) {
+            return appliedPosition();
         }
-        return appliedPosition();
+        // A ledger that is being opened has HerdDB's position before it is listed. If it never is, nothing boots from a checkpoint there.
+        rolls.readLock().lock();
+        try {
+            if (endsBehindALoss() || isFailed()) {
+                throw new LogNotAvailableException("the log of tablespace " + tableSpaceName + " has failed: no checkpoint of it is written");
+            }
+            return appliedPosition();
+        } finally {
+            rolls.readLock().unlock();
+        }
     }
 
     /** Replays the log. Where that lacks entries, HerdDB's own download would leave out the open transactions: see {@link Download}. */
@@ -353,6 +362,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         boolean takesTablesAway = TransactionEnds.takesTablesAway(edit, ending);
         Runnable over = () -> {
             unapplied.over(edit);
+            ends.over(edit);
             taken.run();
             if (ending != null) {
                 values.forgetEnded(tablespace);
@@ -362,7 +372,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             }
         };
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
-            String refusal = ends.refusal(edit, tablespace);
+            Exception refusal = ends.refusal(edit, tablespace);
             return refusal == null
                     ? new CommitLogResult(LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::beginRows, this::end, over,
                             row -> HerdInternals.letGo(tablespace.getTableManager(edit.tableName), row)), !sync, sync)
@@ -424,7 +434,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         synchronized (open == null ? edit : open) {
             lock.lock();
             try {
-                String refusal = ends.refusal(edit, tablespace);
+                Exception refusal = ends.refusal(edit, tablespace);
                 return refusal == null ? writeInOrder(edit, sync, open) : refused(refusal);
             } finally {
                 lock.unlock();
@@ -621,6 +631,16 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         LOGGER.log(Level.SEVERE, "tablespace " + tableSpaceName + ": an entry was written and not applied, or was not written;"
                 + " this leader's log ends, and the tablespace boots again from the log", error);
         manager.failures().failed(tableSpaceUuid, tableSpaceName, error);
+        HerdInternals.fail(this);
+        unapplied.end();
+    }
+
+    /** Has the tablespace boot again from its last local checkpoint, also where it follows: its disk lacks what its memory takes for written. */
+    public void bootAgain(RuntimeException checkpoint) {
+        LOGGER.log(Level.SEVERE, "tablespace " + tableSpaceName + ": a checkpoint failed midway; it boots again from the one before", checkpoint);
+        if (writing) {
+            manager.failures().failed(tableSpaceUuid, tableSpaceName, checkpoint);
+        }
         HerdInternals.fail(this);
         unapplied.end();
     }

@@ -3,30 +3,42 @@ package io.herdkeeper.node.log;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogEntry;
 import herddb.log.LogEntryType;
+import herddb.log.LogNotAvailableException;
+import herddb.model.TableDoesNotExistException;
 import herddb.model.Transaction;
 import io.herdkeeper.node.internals.HerdInternals;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The transactions that have ended in a leader's log, and the tables that they dropped. HerdDB's own tables show that only after the
+ * The transactions that have ended in a leader's log, and the tables that they dropped or made. HerdDB's own tables show that only after the
  * bookies have answered. Until then it accepts a second COMMIT, a row of the transaction, or a row of the table, which a replay of the log
  * could not apply.
+ *
+ * <p>A table that a transaction has made is written to the disk while its COMMIT is applied, at the last position that was acknowledged. HerdDB
+ * gives it to others a moment before. A row of them may be committed at that position and not be in the table yet: the next boot of this copy
+ * would leave it out. So they don't get the table before it is written.
  */
 final class TransactionEnds {
 
     private final Set<Long> ended = ConcurrentHashMap.newKeySet();
     private final Set<String> dropped = ConcurrentHashMap.newKeySet();
+    /** The tables that COMMITs under way make. */
+    private final Map<LogEntry, Set<String>> made = new ConcurrentHashMap<>();
 
     /** Why the log can't take this entry behind what it has; null when it can. */
-    String refusal(LogEntry entry, TableSpaceManager tablespace) {
+    Exception refusal(LogEntry entry, TableSpaceManager tablespace) {
         if (tablespace == null || entry.type == LogEntryType.BEGINTRANSACTION) {
             return null;
         }
         if (entry.transactionId > 0 && (ended.contains(entry.transactionId) || tablespace.getTransaction(entry.transactionId) == null)) {
-            return "transaction " + entry.transactionId + " has ended";
+            return new LogNotAvailableException("transaction " + entry.transactionId + " has ended");
         }
-        return isRow(entry) && dropped.contains(entry.tableName) ? "table " + entry.tableName + " is dropped" : null;
+        if (isRow(entry) && made.values().stream().anyMatch(tables -> tables.contains(entry.tableName))) {
+            return new TableDoesNotExistException("no table " + entry.tableName + " yet: the transaction that makes it is being committed");
+        }
+        return isRow(entry) && dropped.contains(entry.tableName) ? new LogNotAvailableException("table " + entry.tableName + " is dropped") : null;
     }
 
     /** Notes what an entry ends that is about to be written, under the lock under which it is. */
@@ -39,6 +51,9 @@ final class TransactionEnds {
                     HerdInternals.forgetIndexes(tablespace, indexes(open));
                     tablespace.getDbmanager().getPlanner().clearCache();
                 }
+                if (entry.type == LogEntryType.COMMITTRANSACTION && !madeBy(open).isEmpty()) {
+                    made.put(entry, Set.copyOf(madeBy(open)));
+                }
                 if (tablespace != null) {
                     ended.removeIf(transaction -> tablespace.getTransaction(transaction) == null);
                     ended.add(entry.transactionId);
@@ -49,6 +64,11 @@ final class TransactionEnds {
         }
     }
 
+    /** The entry is applied, or never will be. */
+    void over(LogEntry entry) {
+        made.remove(entry);
+    }
+
     /** Whether an entry closes tables or indexes that others may use. */
     static boolean drops(LogEntry entry, Transaction open) {
         return entry.type == LogEntryType.COMMITTRANSACTION && open != null && !(tables(open).isEmpty() && indexes(open).isEmpty());
@@ -57,8 +77,12 @@ final class TransactionEnds {
     /** Whether an entry takes tables away, which others may refer to or be referred to by: a COMMIT those it drops, a ROLLBACK those it made. */
     static boolean takesTablesAway(LogEntry entry, Transaction open) {
         return open != null && (entry.type == LogEntryType.ROLLBACKTRANSACTION
-                ? open.newTables != null && !open.newTables.isEmpty()
+                ? !madeBy(open).isEmpty()
                 : entry.type == LogEntryType.COMMITTRANSACTION && !tables(open).isEmpty());
+    }
+
+    private static Set<String> madeBy(Transaction open) {
+        return open == null || open.newTables == null ? Set.of() : open.newTables.keySet();
     }
 
     private static Set<String> tables(Transaction open) {

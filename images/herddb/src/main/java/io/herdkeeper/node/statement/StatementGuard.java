@@ -6,6 +6,7 @@ import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
+import herddb.core.stats.TableSpaceManagerStats;
 import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
@@ -94,6 +95,7 @@ public final class StatementGuard extends DBManager {
     private static final long TRUNCATE_WAITS_SECONDS = 5;
     private static final int DEFINITION_BYTES = 1 << 20;
     private static final int MOST_COLUMNS = 128;
+    private static final long ROOM_FOR_A_BOOT = 64L << 20;
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
@@ -147,6 +149,7 @@ public final class StatementGuard extends DBManager {
                     tablespace.checkpoint(false, false, false);
                 }
             } catch (RuntimeException error) {
+                bootAgainIfUnfit(tablespace, error);
                 if (failed == null) {
                     failed = error;
                 } else {
@@ -156,6 +159,17 @@ public final class StatementGuard extends DBManager {
         }
         if (failed != null) {
             throw failed;
+        }
+    }
+
+    /** While the disk is full it goes on as it is, without a checkpoint: it could not boot again. */
+    private void bootAgainIfUnfit(TableSpaceManager tablespace, RuntimeException error) {
+        CheckpointFiles files = (CheckpointFiles) getDataStorageManager();
+        String uuid = tablespace.getTableSpaceUUID();
+        TableSpaceManagerStats sizes = tablespace.getStats();
+        long written = sizes.getDirtyUsedMemory() + sizes.getDirtypages() * sizes.getMaxLogicalPageSize();
+        if (files.isUnfit(uuid) && files.hasRoom(uuid, written + ROOM_FOR_A_BOOT) && tablespace.getLog() instanceof NodeCommitLog log) {
+            log.bootAgain(error);
         }
     }
 

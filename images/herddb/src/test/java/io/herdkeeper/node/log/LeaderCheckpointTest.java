@@ -1,17 +1,23 @@
 package io.herdkeeper.node.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.TableManager;
+import herddb.core.TableSpaceManager;
+import herddb.file.FileDataStorageManager;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
 import herddb.server.ServerConfiguration;
+import herddb.storage.DataStorageManagerException;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -29,6 +35,7 @@ class LeaderCheckpointTest {
     private final Path disk;
     private final String root;
     private RunningNode node;
+    private long pageBytes = ServerConfiguration.PROPERTY_MAX_LOGICAL_PAGE_SIZE_DEFAULT;
 
     LeaderCheckpointTest() throws Exception {
         disk = BookKeeperForTests.running().newFolder();
@@ -103,6 +110,91 @@ class LeaderCheckpointTest {
         node.stop();
     }
 
+    /** HerdDB deletes the files of a table with the DROP, though the checkpoint has the table. */
+    @ParameterizedTest
+    @ValueSource(strings = {"UPDATE app.t SET n=70 WHERE k=1", "DELETE FROM app.t WHERE k=1"})
+    void isBootedFromThoughATableThatItHasIsChangedAndDroppedSince(String change) throws Exception {
+        lead();
+        sql(0, "CREATE UNIQUE INDEX byn ON app.t(n)");
+        node.manager("app").checkpoint(false, false, false);
+        Path table = folderOfTheTable();
+        sql(0, change);
+        sql(0, "DROP TABLE app.t");
+        sql(0, "CREATE TABLE app.made (k int primary key, n int)");
+        sql(0, "INSERT INTO app.made(k,n) VALUES(1,1)");
+        List<String> rows = rows();
+        node.stop();
+        start();
+        Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
+        assertEquals(rows, rows());
+        assertFalse(Files.exists(table), "the boot's own checkpoint does not have the table any more");
+        node.stop();
+    }
+
+    /** HerdDB takes a page for written that could not be, and the next checkpoint names it. */
+    @Test
+    void thatFailsMidwayIsFollowedByABootFromTheOneBeforeAndLosesNoRow() throws Exception {
+        pageBytes = 16 << 10;
+        lead();
+        for (int i = 10; i < 400; i++) {
+            sql(0, "INSERT INTO app.t(k,n) VALUES(?,?)", i, i);
+        }
+        List<String> rows = rows();
+        Path table = folderOfTheTable();
+        for (int page = 1; page < 50; page++) {
+            Files.createDirectory(table.resolve(page + ".page"));
+        }
+        assertThrows(DataStorageManagerException.class, () -> node.server().getManager().checkpoint());
+        for (int page = 1; page < 50; page++) {
+            Files.deleteIfExists(table.resolve(page + ".page"));
+        }
+        Await.until("it leads, and a checkpoint is written", LIMIT, () -> {
+            try {
+                boolean leads = node.tablespace("app").path("role").asText().equals("leader");
+                node.server().getManager().checkpoint();
+                return leads;
+            } catch (DataStorageManagerException | LogNotAvailableException notYet) {
+                return false;
+            }
+        });
+        node.stop();
+        start();
+        Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
+        assertEquals(rows, rows());
+        node.stop();
+    }
+
+    /** A leader that ends before it has listed the ledger that it opens would have a checkpoint from which nothing boots. */
+    @Test
+    void isWrittenAtNoPositionInALedgerThatIsNotListedYet() throws Exception {
+        lead();
+        NodeCommitLog log = (NodeCommitLog) node.manager("app").getLog();
+        long listed = log.appliedPosition().ledgerId;
+        Thread change = new Thread(log::rollNewLedger);
+        Thread checkpoint = new Thread(() -> node.manager("app").checkpoint(false, false, false));
+        BookKeeperForTests.running().suspendBookie();
+        try {
+            change.start();
+            Await.until("the next ledger is made", LIMIT, () -> log.appliedPosition().ledgerId != listed);
+            checkpoint.start();
+            Await.until("the checkpoint waits, or is written", LIMIT,
+                    () -> checkpoint.getState() == Thread.State.WAITING || checkpoint.getState() == Thread.State.TERMINATED);
+            assertTrue(node.status().checkpoint(node.manager("app")).ledgerId <= listed);
+        } finally {
+            BookKeeperForTests.running().resumeBookie();
+        }
+        change.join();
+        checkpoint.join();
+        assertTrue(node.status().checkpoint(node.manager("app")).ledgerId > listed);
+        node.stop();
+    }
+
+    private Path folderOfTheTable() {
+        TableSpaceManager app = node.manager("app");
+        return HerdInternals.dataFolder((FileDataStorageManager) node.server().getManager().getDataStorageManager())
+                .resolve(app.getTableSpaceUUID() + ".tablespace").resolve(app.getTableManager("t").getTable().uuid + ".table");
+    }
+
     private void lead() throws Exception {
         start();
         node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
@@ -116,6 +208,7 @@ class LeaderCheckpointTest {
     private void start() throws Exception {
         node = RunningNode.start(Node.configuration("n0", root, disk)
                 .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0)
+                .set(ServerConfiguration.PROPERTY_MAX_LOGICAL_PAGE_SIZE, pageBytes)
                 .set("bookkeeper.addEntryTimeoutSec", 300), null);
     }
 

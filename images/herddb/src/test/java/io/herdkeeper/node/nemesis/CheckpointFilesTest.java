@@ -14,13 +14,19 @@ import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
+import herddb.storage.TableStatus;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.disk.CheckpointFiles;
+import io.herdkeeper.node.testing.Await;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.time.Duration;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -29,6 +35,8 @@ import org.junit.jupiter.api.io.TempDir;
 class CheckpointFilesTest {
 
     private static final Record ROW = new Record(Bytes.from_string("key"), Bytes.from_string("value"));
+
+    private static final Duration LIMIT = Duration.ofSeconds(30);
 
     @TempDir
     private Path folder;
@@ -95,9 +103,10 @@ class CheckpointFilesTest {
     @Test
     void aCheckpointIsNotTakenForNoneWhereTheFolderCanNotBeListed() {
         ours(folder).writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
-        FileDataStorageManager plain = new FileDataStorageManager(failingAt("FileDataStorageManager"));
+        FileDataStorageManager plain = new FileDataStorageManager(
+                failingAt("list space.tablespace by FileDataStorageManager.getLastcheckpointSequenceNumber"));
         assertEquals(LogSequenceNumber.START_OF_TIME, plain.getLastcheckpointSequenceNumber("space"), "HerdDB tells of none");
-        FileDataStorageManager files = ours(failingAt("CheckpointFiles"));
+        FileDataStorageManager files = ours(failingAt("list space.tablespace by CheckpointFiles.getLastcheckpointSequenceNumber"));
         assertThrows(DataStorageManagerException.class, () -> files.getLastcheckpointSequenceNumber("space"));
         assertEquals(new LogSequenceNumber(1, 2), files.getLastcheckpointSequenceNumber("space"), "once it can be listed");
     }
@@ -116,15 +125,147 @@ class CheckpointFilesTest {
         assertEquals(List.of(), transactions(ours(folder), LogSequenceNumber.START_OF_TIME), "before the first checkpoint");
     }
 
+    @Test
+    void theNameOfACheckpointIsOnTheDiskBeforeItCounts() {
+        FileDataStorageManager files = ours(failingAt("force space.tablespace by CheckpointFiles.forceNames"));
+        assertThrows(DataStorageManagerException.class, () -> files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2)));
+    }
+
+    @Test
+    void aTableBootsFromItsNewestFileWhateverTheClockSaid() throws Exception {
+        CheckpointFiles files = ours(folder);
+        assertEquals(LogSequenceNumber.START_OF_TIME, files.getLatestTableStatus("space", "table").sequenceNumber);
+        for (long entry : List.of(2L, 13L)) {
+            files.tableCheckpoint("space", "table", status(new LogSequenceNumber(1, entry)), false);
+        }
+        Files.setLastModifiedTime(folder.resolve("space.tablespace/table.table/1.13.checkpoint"), FileTime.fromMillis(0));
+        assertEquals(new LogSequenceNumber(1, 2), new FileDataStorageManager(folder).getLatestTableStatus("space", "table").sequenceNumber,
+                "HerdDB goes by the times");
+        assertEquals(new LogSequenceNumber(1, 13), files.getLatestTableStatus("space", "table").sequenceNumber);
+    }
+
+    @Test
+    void aDroppedTableKeepsItsFilesUntilACheckpointIsWrittenWithoutIt() {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        files.initIndex("space", "table_primary");
+        files.dropTable("space", "table");
+        files.dropIndex("space", "table_primary");
+        assertEquals(List.of(ROW), files.readPage("space", "table", 1L));
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2)).forEach(PostCheckpointAction::run);
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/table.table")));
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/table_primary.index")));
+    }
+
+    @Test
+    void aDroppedTableThatNoCheckpointHasGivesItsRoomBackAtOnce() {
+        CheckpointFiles files = ours(folder);
+        begin(files, 2);
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
+        write(files);
+        files.dropTable("space", "table");
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/table.table")));
+    }
+
+    @Test
+    void aTableThatABootHasAgainKeepsItsFiles() {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        files.dropTable("space", "table");
+        files.initTable("space", "table");
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2)).forEach(PostCheckpointAction::run);
+        assertEquals(List.of(ROW), files.readPage("space", "table", 1L));
+    }
+
+    @Test
+    void behindACheckpointThatFailedMidwayNoneIsWrittenBeforeTheTablespaceBoots() {
+        CheckpointFiles files = ours(folder);
+        begin(files, 2);
+        assertThrows(DataStorageManagerException.class, () -> begin(files, 3));
+        files.initTablespace("space");
+        begin(files, 3);
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 3));
+        begin(files, 4);
+    }
+
+    @Test
+    void behindAPageThatCouldNotBeWrittenNoCheckpointIsWrittenBeforeTheTablespaceBoots() throws Exception {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        Files.createDirectory(folder.resolve("space.tablespace/table.table/2.page"));
+        assertThrows(DataStorageManagerException.class, () -> files.writePage("space", "table", 2, List.of(ROW)));
+        files.writePage("space", "table", 3, List.of(ROW));
+        assertThrows(DataStorageManagerException.class,
+                () -> files.tableCheckpoint("space", "table", status(new LogSequenceNumber(1, 2)), false));
+        assertThrows(DataStorageManagerException.class, () -> begin(files, 2));
+        files.initTablespace("space");
+        begin(files, 2);
+    }
+
+    @Test
+    void aTablesCheckpointWaitsForThePageThatIsBeingWritten() throws Exception {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        CountDownLatch goOn = new CountDownLatch(1);
+        List<Record> slow = new AbstractList<>() {
+            @Override
+            public Record get(int index) {
+                try {
+                    goOn.await();
+                } catch (InterruptedException error) {
+                    throw new IllegalStateException(error);
+                }
+                return ROW;
+            }
+
+            @Override
+            public int size() {
+                return 1;
+            }
+        };
+        Thread query = new Thread(() -> files.writePage("space", "table", 2, slow));
+        query.start();
+        Await.until("it writes", LIMIT, () -> query.getState() == Thread.State.WAITING);
+        Thread checkpoint = new Thread(() -> files.tableCheckpoint("space", "table", status(new LogSequenceNumber(1, 2)), false));
+        checkpoint.start();
+        Await.until("it waits, or has ended", LIMIT,
+                () -> checkpoint.getState() == Thread.State.WAITING || checkpoint.getState() == Thread.State.TERMINATED);
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/table.table/1.2.checkpoint")));
+        goOn.countDown();
+        query.join();
+        checkpoint.join();
+        assertTrue(Files.exists(folder.resolve("space.tablespace/table.table/1.2.checkpoint")));
+    }
+
+    @Test
+    void aCopyWhoseErasureIsInterruptedHasNoCheckpoint() {
+        CheckpointFiles files = ours(folder);
+        files.initTable("space", "a");
+        files.writePage("space", "a", 1, List.of(ROW));
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
+        FileDataStorageManager erasing = ours(failingAt("delete N.page by FileDataStorageManager.eraseTablespaceData"));
+        assertThrows(DataStorageManagerException.class, () -> erasing.eraseTablespaceData("space"));
+        assertEquals(LogSequenceNumber.START_OF_TIME, files.getLastcheckpointSequenceNumber("space"));
+    }
+
+    private static void begin(CheckpointFiles files, long entry) {
+        files.writeTransactionsAtCheckpoint("space", new LogSequenceNumber(1, entry), List.of());
+        files.writeTables("space", new LogSequenceNumber(1, entry), List.of(), List.of(), true);
+    }
+
+    private static TableStatus status(LogSequenceNumber position) {
+        return new TableStatus("table", position, Bytes.longToByteArray(1), 1, Map.of());
+    }
+
     private static List<Long> transactions(FileDataStorageManager files, LogSequenceNumber position) {
         List<Long> found = new ArrayList<>();
         files.loadTransactions(position, "space", transaction -> found.add(transaction.transactionId));
         return found;
     }
 
-    /** The folder on a disk on which the first listing by a class fails. */
-    private Path failingAt(String lister) {
-        String point = "n0 disk list space.tablespace by " + lister + ".getLastcheckpointSequenceNumber #1 before";
+    /** The folder on a disk on which a step fails for the first time. */
+    private Path failingAt(String step) {
+        String point = "n0 disk " + step + " #1 before";
         Nemesis nemesis = new Nemesis(List.of(new Strike(point, Fault.FAIL)), new Nemesis.Listener() {
             @Override
             public void strikes() {

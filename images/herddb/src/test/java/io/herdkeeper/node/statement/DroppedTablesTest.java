@@ -2,6 +2,8 @@ package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.AbstractIndexManager;
@@ -16,6 +18,7 @@ import herddb.model.DMLStatement;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionResult;
 import herddb.model.TableContext;
+import herddb.model.TableDoesNotExistException;
 import herddb.model.TransactionContext;
 import herddb.model.commands.CommitTransactionStatement;
 import herddb.model.commands.SQLPlannedOperationStatement;
@@ -35,6 +38,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -262,6 +266,24 @@ class DroppedTablesTest {
         assertFalse(commit.isDone());
         ((NodeCommitLog) tablespace().getLog()).end(new IllegalStateException("the test ends it"));
         commit.handle((done, error) -> done).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+    }
+
+    /** It is written to the disk meanwhile, at a position at which a row of others may be committed that is not in it. */
+    @Test
+    void aTableThatATransactionMakesTakesNoRowOfOthersBeforeItsCommitIsApplied() throws Exception {
+        index.goOn.countDown();
+        long making = Node.begin(node.server(), app);
+        execute(making, "CREATE TABLE " + app + ".made(k int primary key, n int)");
+        hold();
+        CompletableFuture<?> commit = committing(making);
+        CommitLogResult early = tablespace().getLog().log(LogEntryFactory.insert(
+                tablespace().getTableManager("made").getTable(), Bytes.from_int(1), Bytes.from_int(1), null), true);
+        Throwable refused = assertThrows(ExecutionException.class, () -> early.logSequenceNumber.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        assertInstanceOf(TableDoesNotExistException.class, refused.getCause());
+        callbacks.goOn();
+        commit.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        execute(0, "INSERT INTO " + app + ".made(k,n) VALUES(1,1)");
+        assertGoesOn();
     }
 
     private void assertGoesOn() throws Exception {
