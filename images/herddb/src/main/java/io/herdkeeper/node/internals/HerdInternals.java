@@ -275,13 +275,16 @@ public final class HerdInternals {
      * DELETE would delete the children of another table's row, too, if that one's key has the same value.
      *
      * <p>Forgets the statements of keys, of which one may have been made anew under its name.
+     *
+     * @param gone the names of tables that nobody uses any more, and that are about to be taken away
      */
-    public static synchronized void renewReferences(TableSpaceManager tablespace) {
+    public static synchronized void renewReferences(TableSpaceManager tablespace, Set<String> gone) {
         for (Table parent : tablespace.getAllTablesForPlanner()) {
             if (tablespace.getTableManager(parent.name) instanceof TableManager manager) {
                 Table[] children = tablespace.collectChildrenTables(parent);
-                set(CHILDREN, manager, children == null ? null
-                        : Arrays.stream(children).map(child -> referringTo(parent, child)).toArray(Table[]::new));
+                Table[] left = children == null ? new Table[0] : Arrays.stream(children).filter(child -> !gone.contains(child.name))
+                        .map(child -> referringTo(parent, child)).toArray(Table[]::new);
+                set(CHILDREN, manager, left.length == 0 ? null : left);
                 REFERENCE_QUERIES.forEach(queries -> ((Map<?, ?>) get(queries, manager)).clear());
             }
         }

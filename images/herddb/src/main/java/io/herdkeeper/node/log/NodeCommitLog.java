@@ -23,6 +23,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -273,7 +274,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         list.writtenIf(rolls::isWriteLockedByCurrentThread);
         raiseTransactionIds();
         if (tablespace != null) {
-            HerdInternals.renewReferences(tablespace);
+            HerdInternals.renewReferences(tablespace, Set.of());
         }
         writing = true;
         booted();
@@ -359,7 +360,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             return refused(refusal);
         }
         Transaction ending = ending(edit);
-        boolean takesTablesAway = TransactionEnds.takesTablesAway(edit, ending);
+        Set<String> takenAway = TransactionEnds.takenAway(edit, ending);
         Runnable over = () -> {
             unapplied.over(edit);
             ends.over(edit);
@@ -367,8 +368,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             if (ending != null) {
                 values.forgetEnded(tablespace);
             }
-            if (takesTablesAway) {
-                renewReferences();
+            if (!takenAway.isEmpty()) {
+                renewReferences(Set.of());
             }
         };
         if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
@@ -381,6 +382,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         CommitLogResult written = write(edit, sync);
         if (edit.type == LogEntryType.BEGINTRANSACTION) {
             raiseTransactionIds();
+        }
+        if (edit.type == LogEntryType.ROLLBACKTRANSACTION && !takenAway.isEmpty() && !written.logSequenceNumber.isCompletedExceptionally()) {
+            renewReferences(takenAway); // HerdDB applies the ROLLBACK of an abandoned transaction, and those of a boot, without telling
         }
         return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end, over), written.deferred, written.sync);
     }
@@ -397,9 +401,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /** Throws nothing, since the end of the transaction counts. */
-    private void renewReferences() {
+    private void renewReferences(Set<String> gone) {
         try {
-            HerdInternals.renewReferences(tablespace);
+            HerdInternals.renewReferences(tablespace, gone);
         } catch (RuntimeException error) {
             LOGGER.log(Level.WARNING, "tablespace " + tableSpaceName + ": a DELETE may look for rows of a dropped table, and fail", error);
         }

@@ -74,11 +74,13 @@ final class TransactionEnds {
         return entry.type == LogEntryType.COMMITTRANSACTION && open != null && !(tables(open).isEmpty() && indexes(open).isEmpty());
     }
 
-    /** Whether an entry takes tables away, which others may refer to or be referred to by: a COMMIT those it drops, a ROLLBACK those it made. */
-    static boolean takesTablesAway(LogEntry entry, Transaction open) {
-        return open != null && (entry.type == LogEntryType.ROLLBACKTRANSACTION
-                ? !madeBy(open).isEmpty()
-                : entry.type == LogEntryType.COMMITTRANSACTION && !tables(open).isEmpty());
+    /** The tables that an entry takes away, which others may refer to or be referred to by: a COMMIT those it drops, a ROLLBACK those it made. */
+    static Set<String> takenAway(LogEntry entry, Transaction open) {
+        if (open == null) {
+            return Set.of();
+        }
+        return Set.copyOf(entry.type == LogEntryType.ROLLBACKTRANSACTION ? madeBy(open)
+                : entry.type == LogEntryType.COMMITTRANSACTION ? tables(open) : Set.of());
     }
 
     private static Set<String> madeBy(Transaction open) {

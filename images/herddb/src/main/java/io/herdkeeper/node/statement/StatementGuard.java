@@ -490,7 +490,7 @@ public final class StatementGuard extends DBManager {
         return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 log == null ? error : afterEntries(log.definitions() != before, log, error))).whenComplete((done, error) -> {
             try {
-                HerdInternals.renewReferences(tablespace);
+                HerdInternals.renewReferences(tablespace, Set.of());
             } finally {
                 context.setTableSpaceLock(0);
                 lock.unlockWrite(stamp);
