@@ -36,6 +36,7 @@ class LeaderCheckpointTest {
     private final String root;
     private RunningNode node;
     private long pageBytes = ServerConfiguration.PROPERTY_MAX_LOGICAL_PAGE_SIZE_DEFAULT;
+    private long idleMillis = 200;
 
     LeaderCheckpointTest() throws Exception {
         disk = BookKeeperForTests.running().newFolder();
@@ -167,6 +168,7 @@ class LeaderCheckpointTest {
     /** A leader that ends before it has listed the ledger that it opens would have a checkpoint from which nothing boots. */
     @Test
     void isWrittenAtNoPositionInALedgerThatIsNotListedYet() throws Exception {
+        idleMillis = LIMIT.toMillis(); // an entry of an idle log would wait for the bookie, and the change of ledgers for the entry
         lead();
         NodeCommitLog log = (NodeCommitLog) node.manager("app").getLog();
         long listed = log.appliedPosition().ledgerId;
@@ -209,6 +211,7 @@ class LeaderCheckpointTest {
         node = RunningNode.start(Node.configuration("n0", root, disk)
                 .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0)
                 .set(ServerConfiguration.PROPERTY_MAX_LOGICAL_PAGE_SIZE, pageBytes)
+                .set(ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME, idleMillis)
                 .set("bookkeeper.addEntryTimeoutSec", 300), null);
     }
 
