@@ -35,11 +35,11 @@ from herdkeeper_e2e.free_ports import free_ports
 from herdkeeper_e2e.mutual_tls import MountedSecret
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 NUMBERS = range(3)
 PASSWORD = "of-a-test"
 OPERATOR = ObjectKey("demo", "zk-zookeeper-operator")
-SERVED = Limit(120.0, 0.2)
+SERVED = Limit(300.0, 0.2)
 Answer = TypeVar("Answer")
 _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);(\S*?)(\d+)(?=\s|$)")
 

@@ -27,7 +27,7 @@ from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreac
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 from herdkeeper_jobs.bookkeeper.start_tls import encrypted
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 BOOKIE = "bookie-0"
 ANSWER_SECONDS = 60.0
 PATIENCE_SECONDS = 120.0

@@ -17,7 +17,7 @@ from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT, Servers, 
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, EntryRun
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 BOOKIES, NODES = bookkeeper_cluster(ROLE), herddb_cluster("db", ROLE)
 MEMBER, BOOKIE = ZOOKEEPER.names.host(0), BOOKIES.names.host(0)
 ANSWER_SECONDS, PATIENCE_SECONDS = 60.0, 120.0

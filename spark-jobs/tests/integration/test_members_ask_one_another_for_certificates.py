@@ -20,7 +20,7 @@ from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret
 from herdkeeper_e2e.server_processes import Servers, servers
 from herdkeeper_e2e.tls_probe import fingerprint
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 MEMBERS = (1, 2, 3)
 PATIENCE_SECONDS = 90.0
 

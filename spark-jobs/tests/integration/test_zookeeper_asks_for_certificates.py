@@ -26,7 +26,7 @@ from herdkeeper_e2e.mutual_tls import HOSTS, LOOPBACK, MountedSecret, stack_secr
 from herdkeeper_e2e.server_processes import Servers, servers
 from herdkeeper_e2e.tls_probe import shown_certificate
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 REFUSED_SECONDS = 5.0
 """By then an accepted client has long been connected."""
 SERVED_SECONDS = 60.0
