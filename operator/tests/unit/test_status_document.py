@@ -91,6 +91,24 @@ def conditions(summary, plan, failed=None, cluster=CLUSTER):
             },
         ),
         (
+            "nor of a drain that waits for them, as where a quota refuses the bookie that is to replace the leaving one",
+            Summary(Health("False", Reason.BOOKIES_MISSING, "x"), {}),
+            Plan.waiting(Reason.TOO_FEW_BOOKIES, "x"),
+            None,
+            {
+                "Ready": ("False", "BookiesMissing"),
+                "Progressing": ("True", "TooFewBookies"),
+                "Reconciling": ("True", "BookiesMissing"),
+            },
+        ),
+        (
+            "what needs a person is told before that bookies are not made",
+            Summary(Health("False", Reason.BOOKIES_MISSING, "x"), {}),
+            Plan.waiting(Reason.CLAIM_LOST, "x"),
+            None,
+            {"Ready": ("False", "ClaimLost"), "Progressing": ("False", "ClaimLost"), "Stalled": ("True", "ClaimLost")},
+        ),
+        (
             "what needs a person is not Ready, and does not progress",
             SERVES,
             Plan.waiting(Reason.CLAIM_LOST, "x"),

@@ -19,6 +19,9 @@ from herdkeeper.shared.reason import Reason
 
 MOST_SENTENCES = 60
 """Maximum sentences of a shown plan. A new cluster of some bookies fits."""
+_NO_SYMPTOMS = (Reason.STATEMENTS_BLOCKED, Reason.BOOKIES_MISSING)
+"""Of what a plan waits for: hanging statements, and bookies that are not made. Rolls of other resources go on beside these bookies, and
+would wait for ever for a drain or a roll that waits for them."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,8 @@ def _health(health: Health, plan: Plan) -> Health:
     wait = plan.wait
     if wait is None or (health.status == "True" and not wait.reason.needs_person):
         return health
-    if wait.reason.is_asked_for or (health.reason is Reason.STATEMENTS_BLOCKED and not wait.reason.needs_person):
-        return health  # hanging statements are no symptom of what a plan waits for
-    if health.reason is Reason.BOOKIES_MISSING and wait.reason is Reason.WAITING_FOR_OTHERS:
-        return health  # nor are bookies that are not made of a roll's waits: the others would wait for the roll
+    if wait.reason.is_asked_for or (health.reason in _NO_SYMPTOMS and not wait.reason.needs_person):
+        return health
     status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
     return Health(status, wait.reason, wait.message)
 
