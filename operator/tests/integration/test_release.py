@@ -24,6 +24,7 @@ from herdkeeper_e2e.release.build import Release, checksums, write_files
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 RELEASE = Release("0.2.0", "example.com/team", 1_700_000_000)
+OPERATOR_LABELS = {"app.kubernetes.io/name": "herdkeeper-operator"}
 CHART, EXAMPLES = "herdkeeper-0.2.0.tgz", "herdkeeper-examples-0.2.0.tgz"
 
 
@@ -155,7 +156,8 @@ def test_two_releases_act_in_namespaces_of_their_own_and_hinder_each_other_nowhe
             make_namespace(plane, namespace)
         install = partial(why_not_installed, plane, dist)
         beside = ("--set", "crds.install=false,watchNamespaces={second}")
-        assert install("first") is None
+        leave_binding_of(plane, "gone")
+        assert install("first") is None, "nobody acts from a namespace that is gone"
         assert "the operator of the namespace first acts in all namespaces already" in str(install("second", *beside))
         assert install("first", "--set", "watchNamespaces={first}") is None
         both = ("--set", "crds.install=false,watchNamespaces={second,first}")
@@ -183,6 +185,17 @@ def test_two_releases_act_in_namespaces_of_their_own_and_hinder_each_other_nowhe
 
             wait_for(f"the policies of {namespace}", in_force, Limit(60, 0.2))
         assert [written(f"system:serviceaccount:{namespace}:keeper", namespace) for namespace in ("first", "second")] == [None, None]
+
+
+def leave_binding_of(plane: ControlPlane, namespace: str) -> None:
+    """What is left of an operator whose namespace was deleted, without `helm uninstall`."""
+    rights = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": f"{namespace}-keeper", "labels": OPERATOR_LABELS}}
+    rules = [{"apiGroups": ["herdkeeper.io"], "resources": ["*"], "verbs": ["*"]}]
+    subjects = [{"kind": "ServiceAccount", "name": "keeper", "namespace": namespace}]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"{namespace}-keeper"}
+    for kind, rest in (("ClusterRole", {"rules": rules}), ("ClusterRoleBinding", {"roleRef": role, "subjects": subjects})):
+        resource = plane.dynamic_client().resources.get(api_version=rights["apiVersion"], kind=kind)
+        resource.create(body={**rights, "kind": kind, **rest})
 
 
 def found(dynamic: DynamicClient, document: dict[str, Any]) -> bool:
