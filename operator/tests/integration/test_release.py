@@ -174,8 +174,8 @@ def test_two_releases_act_in_namespaces_of_their_own_and_hinder_each_other_nowhe
         def written(user: str, namespace: str) -> str | None:
             path = f"{clusters.path(name='zk', namespace=namespace)}/status"
             patch = {"status": {"readyMembers": 0}}
-            client = acting_as(plane, user).client
-            return refusal(lambda: client.patch(path, body=patch, content_type="application/merge-patch+json"))
+            client = acting_as(plane, user)
+            return refusal(lambda: client.request("patch", path, body=patch, content_type="application/merge-patch+json"))
 
         for namespace in ("first", "second"):
 
