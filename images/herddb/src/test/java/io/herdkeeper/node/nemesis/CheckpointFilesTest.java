@@ -65,8 +65,8 @@ class CheckpointFilesTest {
         Path unreadable = Files.createDirectories(folder.resolve("space.tablespace")).resolve("tables.1.1.tablesmetadata");
         Files.writeString(unreadable, "?");
         FileDataStorageManager files = ours(folder);
-        files.writeTables("space", new LogSequenceNumber(1, 2), List.of(), List.of(), true).forEach(PostCheckpointAction::run);
         files.writeTransactionsAtCheckpoint("space", new LogSequenceNumber(1, 2), List.of()).forEach(PostCheckpointAction::run);
+        files.writeTables("space", new LogSequenceNumber(1, 2), List.of(), List.of(), true).forEach(PostCheckpointAction::run);
         assertTrue(Files.exists(unreadable));
         files.writeTables("space", new LogSequenceNumber(1, 3), List.of(), List.of(), true).forEach(PostCheckpointAction::run);
         assertTrue(Files.notExists(folder.resolve("space.tablespace/tables.1.2.tablesmetadata")), "an older one that can be read goes");
