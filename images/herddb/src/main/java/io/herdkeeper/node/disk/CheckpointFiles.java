@@ -159,7 +159,9 @@ public final class CheckpointFiles extends FileDataStorageManager {
             super.writePage(tableSpace, table, page, records);
             force(tableSpace, table + ".table", page);
         } catch (RuntimeException | Error error) {
-            torn.add(tableSpace);
+            if (!Files.notExists(folder(tableSpace).resolve(table + ".table"))) { // nobody misses a page of a dropped table
+                torn.add(tableSpace);
+            }
             throw error;
         } finally {
             writing.unlock();
@@ -172,12 +174,16 @@ public final class CheckpointFiles extends FileDataStorageManager {
         Lock written = pagesOf(tableSpace).writeLock();
         written.lock();
         try {
-            if (torn.contains(tableSpace)) {
-                throw new DataStorageManagerException("a page of tablespace " + tableSpace + " could not be written");
-            }
+            requirePages(tableSpace);
             return super.tableCheckpoint(tableSpace, table, status, pin);
         } finally {
             written.unlock();
+        }
+    }
+
+    private void requirePages(String tableSpace) {
+        if (torn.contains(tableSpace)) {
+            throw new DataStorageManagerException("a page of tablespace " + tableSpace + " could not be written");
         }
     }
 
@@ -253,19 +259,26 @@ public final class CheckpointFiles extends FileDataStorageManager {
     /** Its name is on the disk when this returns: then the log before it may go. The dropped tables that it does not have go behind it. */
     @Override
     public Collection<PostCheckpointAction> writeCheckpointSequenceNumber(String tableSpace, LogSequenceNumber position) {
+        requirePages(tableSpace);
         Collection<PostCheckpointAction> actions = new ArrayList<>(super.writeCheckpointSequenceNumber(tableSpace, position));
-        forceNames(folder(tableSpace));
-        Set<String> tables = begun.remove(tableSpace);
+        Set<String> tables = begun.get(tableSpace);
         if (tables != null) {
             checkpointed.put(tableSpace, tables);
         }
+        forceNames(folder(tableSpace));
+        begun.remove(tableSpace);
         Set<Path> folders = droppedOf(tableSpace);
         for (Path folder : Set.copyOf(folders)) {
             actions.add(new PostCheckpointAction(tableSpace, folder.getFileName().toString(), "delete the dropped " + folder) {
                 @Override
                 public void run() {
                     if (folders.remove(folder)) {
-                        deleteFolder(folder);
+                        try {
+                            deleteFolder(folder);
+                        } catch (RuntimeException error) {
+                            folders.add(folder); // the next checkpoint tries again
+                            throw error;
+                        }
                     }
                 }
             });

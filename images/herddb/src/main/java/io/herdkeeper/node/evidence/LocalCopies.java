@@ -8,6 +8,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
+import herddb.storage.DataStorageManagerException;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.PromotionBars;
@@ -112,7 +113,7 @@ public final class LocalCopies {
                 if (tablespace.checkpoint(false, false, false) == null) {
                     throw new NotWrittenException("tablespace " + name + " is booting: ask again");
                 }
-            } catch (LogNotAvailableException stopped) { // since it was asked
+            } catch (LogNotAvailableException | DataStorageManagerException stopped) { // since it was asked, or its disk failed
                 throw new NotWrittenException(stopped.getMessage());
             }
             return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(uuid);

@@ -203,6 +203,17 @@ class CheckpointFilesTest {
     }
 
     @Test
+    void aPageOfADroppedTableThatCanNotBeWrittenHoldsUpNoCheckpoint() throws Exception {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        begin(files, 2);
+        files.writeCheckpointSequenceNumber("space", new LogSequenceNumber(1, 2));
+        files.dropTable("space", "table");
+        assertThrows(DataStorageManagerException.class, () -> files.writePage("space", "table", 2, List.of(ROW)));
+        begin(files, 3);
+    }
+
+    @Test
     void aTablesCheckpointWaitsForThePageThatIsBeingWritten() throws Exception {
         CheckpointFiles files = ours(folder);
         write(files);
