@@ -112,6 +112,7 @@ MOMENT_ELSEWHERE = {"archive": BESIDE.model_copy(update={"persistent_volume_clai
         (seen(checkpoints=(other(phase="Running"),), work=[work("other", ended=True)]), Reason.WAITING_FOR_DEPENDENTS),
         (seen(checkpoints=(other(phase="Failed"),), work=[work("other")]), Reason.WAITING_FOR_DEPENDENTS),
         (seen(work=[work("gone-already")]), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(work=[work("failed-and-unreadable", ended=True)]), REMOVES),
         (seen(checkpoints=(other(phase="Failed"),), work=[work("other", ended=True)]), REMOVES),
         (seen(checkpoints=(other(phase="Pending"),)), REMOVES),
         (seen(work=[work("other", claim="elsewhere")]), REMOVES),

@@ -274,6 +274,15 @@ def test_a_drain_that_waits_for_a_person_or_a_foreign_writer_holds_up_no_other(s
     assert waiting.step.reason is reason, situation
 
 
+def test_a_writer_that_never_closes_its_idle_ledger_holds_up_no_other_drain():
+    """Such as one whose machine is gone: the order to close it fails each time."""
+    idle = replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, own_writers=frozenset({"db-0"}))
+    writing = replace(idle, number=2, bookie_id="bk-2")
+    first, second = drains_of({1: EMPTY, 2: writing}, HEALTHY)
+    assert (first.number, first.step) == (1, Stop())
+    assert isinstance(second.step, CloseLedgers)
+
+
 def test_a_drain_that_may_go_on_again_waits_for_the_job_of_the_one_that_overtook_it():
     """Two Jobs at once would load the bookies twice as much as spec.autoRecovery says, and a quota may refuse the second one."""
     overtaking = replace(READ_ONLY, rounds=(Round(1, JobState.RUNNING),))

@@ -36,6 +36,7 @@ def test_a_namespace_that_refuses_is_left_out_of_the_watched_ones() -> None:
 def test_where_all_refuse_none_is_left_out_since_no_name_means_all_namespaces() -> None:
     assert found(Lists("a", "b"), "a", "b").watched == ("a", "b")
     assert found(Lists()).watched == ()
+    assert found(Lists("a"), "a", "a").watched == ("a",)
 
 
 def test_an_api_server_that_does_not_answer_is_not_taken_for_one_that_refuses() -> None:

@@ -112,9 +112,9 @@ def run(settings: Settings) -> None:
     events = WatchEvents(queues, cache, streams, references, reader.deleted)
     check = CacheCheck(settings, live, cache, events.event)
     troubles += [each.trouble for each in (*controllers, check, namespaces)]
-    namespaces.start()
     if lease.acquire():
         LEADING.set(1)
+        namespaces.start()
         check.start(then=partial(_start, controllers))
         watch(settings, events)
         check.stop()

@@ -20,7 +20,8 @@ from urllib3.exceptions import HTTPError
 from herdkeeper.clients.kubernetes import LiveSource
 from herdkeeper.process.watched_kinds import WATCHED_KINDS
 
-LOOK_SECONDS = 60.0
+LOOK_SECONDS = 300.0
+"""For rights that come back. Where they go, the process ends by itself, and finds that at its next start."""
 CHANGED_AFTER_LOOKS = 3
 """An API server that is upgraded may refuse for a moment."""
 
@@ -39,6 +40,7 @@ class WatchedNamespaces:
     @staticmethod
     def found(lister: LiveSource, named: tuple[str, ...]) -> WatchedNamespaces:
         """Returns them as they are now. If all refuse, none is left out. Raises ApiException and HTTPError without an answer."""
+        named = tuple(dict.fromkeys(named))
         refusing = _refusing(lister, named)
         if refusing:
             logger.warning("the operator has no rights in namespaces that it is to watch", namespaces=sorted(refusing))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from herdkeeper.bookkeeper.drain.build import RECORD_KEY, WRITTEN_KEY, is_kept
 from herdkeeper.bookkeeper.drain.procedure import (
+    CloseLedgers,
     ClusterState,
     DrainingBookie,
     JobState,
@@ -62,7 +63,7 @@ def _step(bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie
 
 
 def _after(first: int, drain: Drain) -> Drain:
-    if isinstance(drain.step, Wait | MarkDraining | MakeReadOnly | Restart):
+    if isinstance(drain.step, Wait | MarkDraining | MakeReadOnly | Restart | CloseLedgers):
         return drain
     return replace(drain, step=Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first"))
 
@@ -74,8 +75,9 @@ def _order(drain: Drain) -> tuple[bool, bool, bool, bool, int]:
     bookie = drain.bookie
     if isinstance(bookie, Unknown):
         return (True, True, True, True, -drain.number)
-    held = isinstance(drain.step, Wait) and drain.step.reason in _HELD
     moves = any(begun.job is JobState.RUNNING for begun in bookie.rounds)
+    waits = isinstance(drain.step, CloseLedgers) or (isinstance(drain.step, Wait) and drain.step.reason in _HELD)
+    held = waits and not moves
     return (held or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not moves, not bookie.rounds, -drain.number)
 
 

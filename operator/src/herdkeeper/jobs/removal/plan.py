@@ -165,9 +165,9 @@ def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
 def _writing(seen: CheckpointRun, others: list[Checkpoint]) -> list[str]:
     """Returns other Checkpoints whose run has not ended, as far as known."""
     checkpoint = seen.checkpoint
-    over = {other.metadata.name for other in others if other.is_over}
+    going = {other.metadata.name for other in others if not other.is_over}
     runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.place == checkpoint.place]
-    found = {work.owner for work in runs if not work.ended or work.owner not in over}
+    found = {work.owner for work in runs if not work.ended or work.owner in going}
     return [f"{Checkpoint.KIND} {name}" for name in sorted(found - {checkpoint.metadata.name})]
 
 
