@@ -1,18 +1,64 @@
 package io.herdkeeper.bookie;
 
 import java.io.IOException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.bookkeeper.bookie.Bookie.NoLedgerException;
 import org.apache.bookkeeper.bookie.BookieException;
+import org.apache.bookkeeper.bookie.LedgerDirsManager;
+import org.apache.bookkeeper.bookie.storage.EntryLogger;
 import org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage;
+import org.apache.bookkeeper.bookie.storage.ldb.SingleDirectoryDbLedgerStorage;
+import org.apache.bookkeeper.conf.ServerConfiguration;
+import org.apache.bookkeeper.meta.LedgerManager;
+import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * BookKeeper's storage, to which a key of zeros is no key of a ledger.
+ * BookKeeper's storage, to which a key of zeros is no key of a ledger, and whose checkpoints are whole ({@link CompleteCheckpoints}).
  *
  * <p>A bookie that has restarted knows the key of a ledger when it is written or fenced next: it compares the client's key with the stored
  * one. BookKeeper 4.18 ({@code LedgerMetadataIndex.setMasterKey}) does not do so for a key of zeros, or without bytes. So anybody could write
  * into ledgers and fence them, and the ledger's own key would be refused then.
  */
 public final class GuardedLedgerStorage extends DbLedgerStorage {
+
+    private static final int ENDED = 1;
+    private static final long LATEST_END_SECONDS = 300;
+    /** A disk that hangs would hold up the end for ever. */
+    private static final long LONGEST_END_SECONDS = 60;
+    private static final AtomicBoolean ENDING = new AtomicBoolean();
+
+    @Override
+    protected SingleDirectoryDbLedgerStorage newSingleDirectoryDbLedgerStorage(ServerConfiguration configuration, LedgerManager ledgers,
+            LedgerDirsManager folders, LedgerDirsManager indexFolders, EntryLogger log, StatsLogger statistics, long writeCache,
+            long readCache, int batchEntries, long batchBytes) throws IOException {
+        return new CompleteCheckpoints(GuardedLedgerStorage::end, configuration, ledgers, folders, indexFolders, log, statistics, allocator,
+                writeCache, readCache, batchEntries, batchBytes);
+    }
+
+    /** Ends the process, once. At a random moment: what filled one disk may have filled others, and their bookies must not go together. */
+    private static void end() {
+        if (!ENDING.getAndSet(true)) {
+            after(ThreadLocalRandom.current().nextLong(LATEST_END_SECONDS), () -> {
+                after(LONGEST_END_SECONDS, () -> Runtime.getRuntime().halt(ENDED));
+                System.exit(ENDED);
+            });
+        }
+    }
+
+    private static void after(long seconds, Runnable then) {
+        Thread thread = new Thread(() -> {
+            try {
+                TimeUnit.SECONDS.sleep(seconds);
+            } catch (InterruptedException nobodyDoes) {
+                Thread.currentThread().interrupt();
+            }
+            then.run();
+        }, "end");
+        thread.setDaemon(true);
+        thread.start();
+    }
 
     /** Takes a key of zeros only where that is stored, as after the index was rebuilt. */
     @Override
