@@ -106,7 +106,6 @@ class NodeStreams:
         with self._lock:
             self._stopped = True
             self._followed.clear()
-        self._attempts.shutdown(wait=False, cancel_futures=True)
         asyncio.run_coroutine_threadsafe(self._end(), self._loop)
 
     def _run(self) -> None:
@@ -118,6 +117,7 @@ class NodeStreams:
         for each in others:
             each.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        self._attempts.shutdown(wait=False, cancel_futures=True)  # not before: a stream that ends meanwhile would open another one
         self._loop.stop()
 
     async def _follow(self, owner: Key, uid: str, port: NodePort) -> None:
