@@ -169,6 +169,18 @@ def test_an_equal_verdict_of_a_time_that_the_log_lost_hides_no_later_difference(
     assert not plan_of_bars(tablespace, nodes[FIRST][0], later), "its node's own mark stays, too"
 
 
+def test_an_equal_verdict_of_a_time_that_the_log_lost_hides_no_later_difference_though_the_log_has_reached_its_lsn_again():
+    lost, found_now = checkpoint("lost", 15), checkpoint("now", 12, "flights").status.comparison
+    now = with_status(CHECKPOINT, completed_at="2026-01-02T00:00:00Z", comparison=found_now)
+    tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(15),))
+    barred = replace(copy("follower"), barred=True, barred_until=(4, 12))
+    found = verdicts_in_force(tablespace, "a-uuid", (lost, now), {**NODES, FIRST: (barred,)})
+    assert (found[FIRST].equal, found[FIRST].lsn) == (False, (4, 12))
+    assert not plan_of_bars(tablespace, barred, lost, now), "its node's own mark stays, too"
+    before = with_status(CHECKPOINT, completed_at="2025-12-01T00:00:00Z", comparison=found_now)
+    assert verdicts_in_force(tablespace, "a-uuid", (lost, before))[FIRST].equal, "it is equal since then"
+
+
 def test_a_node_that_notes_no_lsn_is_told_one_which_a_later_checkpoint_exceeds():
     undated = replace(copy("follower"), barred=True, barred_until=Unknown("the disk does not tell"))
     tablespace = with_status(TABLESPACE, uuid="a-uuid")

@@ -62,6 +62,7 @@ def told(tablespace: Tablespace, ledgers: Any, *checkpoints: Any, archive: Any =
 
 OPEN_SINCE_3 = {"restart_lsn": Lsn(ledger_id=3, entry_id=8), "open_transactions": 1}
 IN_4 = checkpoint("a", (4, 2), lsn_timestamp="2026-11-18T21:00:00Z")
+LATE_IN_4 = checkpoint("a", (4, 2), lsn_timestamp="2026-11-19T21:00:00Z")
 FAILED = checkpoint("a", (3, 1), phase="Failed")
 ALONE = checkpoint("a", (4, 2), verified=alone("n1:9845"))
 LOST = checkpoint("lost", (9, 0))
@@ -94,9 +95,9 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
         ("and what to do first", FORGETFUL, opened(90, 80, first=5), (IN_4,), None, Reason.LOG_GONE, "make a Checkpoint now; it starts"),
         ("all failed so far", FORGETFUL, opened(90, 37), (FAILED,), None, Reason.RETENTION_NEARS, "no Ch"),
         ("the log has lost its beginning", FORGETFUL, opened(9, 3, of=1), (FAILED,), None, Reason.LOG_GONE, "a follower's tables"),
-        ("a leader's clock is behind", FORGETFUL, opened(90, 20, 47), (IN_4,), None, Reason.USED_IN_TIME, ""),
+        ("a leader's clock is behind", FORGETFUL, opened(90, 20, 47), (LATE_IN_4,), None, Reason.USED_IN_TIME, ""),
         ("and one is years ahead", FORGETFUL, opened(90, 80, -90000, 36), (IN_4,), None, Reason.RETENTION_NEARS, "2026-11-21T00"),
-        ("the log lost the time of the newest one", FORGETFUL, opened(90, 36), (IN_4, LOST), None, Reason.USED_IN_TIME, ""),
+        ("the log lost the time of the newest one", FORGETFUL, opened(90, 40), (IN_4, LOST), None, Reason.USED_IN_TIME, ""),
         ("and of the only one", FORGETFUL, opened(90, 36), (LOST,), None, Reason.RETENTION_NEARS, "no Checkpoint"),
         ("the log has no ledger yet", KEEPS, LedgerList((), (), None), (), None, Reason.USED_IN_TIME, ""),
         ("it is kept, and nobody makes one", KEEPS, opened(90, 37), (), None, Reason.RETENTION_NEARS, "it is kept beyond retention"),

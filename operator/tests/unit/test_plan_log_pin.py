@@ -33,6 +33,7 @@ from herdkeeper.protocol.encryption_key import fingerprint_of
 from herdkeeper.protocol.log_pin import BEGIN, decode_log_pin, encode_log_pin
 from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of_millis
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.encryption_keys import fingerprints
 
@@ -58,6 +59,7 @@ SEEN = TablespaceObserved(
     instance_id=INSTANCE,
 )
 KEEPING = replace(SEEN, tablespace=KEEPS)
+PUT_BACK = 1_780_000_000
 
 
 def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any) -> Checkpoint:
@@ -189,6 +191,32 @@ def test_a_checkpoint_of_a_time_that_the_log_lost_lets_nothing_go():
     assert moved == [(PATH, (5, 3)), (DISK_PATH, (5, 3))]
     unread = replace(seen, ledgers=Unknown("the list can't be decoded"), log_pin=LogPin((5, 3), 8), disk_pin=LogPin((5, 3), 8))
     assert log_pin_steps(unread, UUID) == (), "any of them may be the one"
+
+
+@pytest.mark.parametrize(
+    ("listed", "written", "counts"),
+    [
+        ((4, 5, 9), PUT_BACK - 120, False),
+        ((4, 5, 10), PUT_BACK - 120, False),
+        ((4, 5, 9), PUT_BACK - 1, True),
+        ((4, 5, 9), PUT_BACK + 120, True),
+        ((10, 11), PUT_BACK - 120, True),
+    ],
+    ids=[
+        "it has another ledger of that number",
+        "that number went to another tablespace",
+        "a ledger's first entry is older than its listing",
+        "it is of the present time",
+        "its ledger was released",
+    ],
+)
+def test_a_checkpoint_of_a_lost_time_lets_nothing_go_though_the_log_has_reached_that_number_again(listed, written, counts):
+    """The volumes were put back to older copies, and the log has gone on since: its ledgers after that were listed at PUT_BACK."""
+    added = (0, 0, PUT_BACK * 1000)[-len(listed) :]
+    kept, lost = checkpoint("kept", (5, 3)), checkpoint("lost", (9, 4), lsn_timestamp=text_of_millis(written * 1000))
+    seen = replace(KEEPING, checkpoints=(kept, lost), ledgers=LedgerList(listed, added, 4), disk_pin=LogPin(BEGIN, 0))
+    rests_on = (9, 4) if counts else (5, 3)
+    assert [(step.path, step.lsn) for step in log_pin_steps(seen, UUID)] == [(PATH, rests_on), (DISK_PATH, rests_on)]
 
 
 def test_a_pin_that_can_t_be_read_is_left_alone():

@@ -16,6 +16,9 @@ from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.encryption_keys import secrets_of
 
+LISTED_SECONDS = 60.0
+"""A leader lists a ledger this long after it wrote the ledger's first entries, at most. Both times are of its clock."""
+
 
 @dataclass(frozen=True)
 class Base:
@@ -49,8 +52,8 @@ def bases(
 ) -> tuple[Base, ...] | Unknown:
     """Returns the Checkpoints of this very log that matched a follower; Unknown if the log's identity, or its list of `ledgers`, is.
 
-    One that is being deleted may lack files, and one for a restore drill is temporary: neither log nor archive may depend on them. One
-    beyond the last listed ledger is of a time that the log lost, as when volumes were put back. Without a list none is.
+    One that is being deleted may lack files, and one for a restore drill is temporary: neither log nor archive may depend on them. Nor may
+    they on one of a time that the log lost, as when volumes were put back. Without a list none is.
     """
     if isinstance(log, Unknown):
         return log
@@ -74,7 +77,7 @@ def bases(
         and status.phase == "Succeeded"
         and is_proof(status.verified)
         and log_of_manifest(status.manifest) == log
-        and (ledgers is None or status.lsn.ledger_id <= max(ledgers.active, default=-1))
+        and not (ledgers is not None and _is_of_a_lost_time(status.lsn.ledger_id, moment_of(status.lsn_timestamp), ledgers))
         and (restart := _restart(status)) is not None
     )
 
@@ -107,6 +110,14 @@ def doubts(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None],
 def _has_key(keys: Mapping[str, str], status: CheckpointStatus) -> bool:
     """A Checkpoint of an earlier version knows its key by name only."""
     return status.encrypted_with in keys if status.key_fingerprint is None else status.key_fingerprint in keys.values()
+
+
+def _is_of_a_lost_time(ledger: int, written: datetime.datetime | None, ledgers: LedgerList) -> bool:
+    """Whether the log lacks this ledger, or has another one of that id: made after the entry was `written`. A prefix may be released."""
+    if ledger not in ledgers.active:
+        return ledger > min(ledgers.active, default=-1)
+    added_millis = ledgers.added_millis[ledgers.active.index(ledger)]
+    return written is not None and written.timestamp() + LISTED_SECONDS < added_millis / 1000
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:

@@ -17,6 +17,7 @@ from herdkeeper.herddb.state.cluster import NodeView, TableVerdict, copies_of
 from herdkeeper.herddb.tablespace.full_check import KnownCheck, remembered_check
 from herdkeeper.shared import names
 from herdkeeper.shared.lsn import lsn_text
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
 NO_NODES: Mapping[str, NodeView | Unknown] = {}
@@ -129,8 +130,9 @@ def verdicts_in_force(
     """
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
-    every = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
-    compared = tuple(verdict for verdict in every if not _is_of_a_lost_time(verdict, nodes, uuid))
+    told = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
+    every = [verdict for verdict in told if verdict is not None]
+    compared = tuple(verdict for verdict in every if not _is_of_a_lost_time(verdict, nodes, uuid, every))
     found = (*_doubted(tablespace, nodes, uuid, _weighed(_in_force(tablespace, uuid, compared))), *compared)
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
@@ -145,12 +147,19 @@ def verdicts_in_force(
     return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
 
 
-def _is_of_a_lost_time(verdict: Verdict | None, nodes: Mapping[str, NodeView | Unknown], uuid: str) -> bool:
-    """Whether a replica was found equal in a ledger that the log has not reached: volumes were put back to older copies. The leader tells
-    how far the log is, or without one its nodes. Such a verdict would outweigh all later ones until the log reaches that ledger.
+def _is_of_a_lost_time(verdict: Verdict, nodes: Mapping[str, NodeView | Unknown], uuid: str, others: Iterable[Verdict]) -> bool:
+    """Whether a replica was found equal at an LSN that the log lost, since volumes were put back to older copies: in a ledger that it has
+    not reached again, or before the replica was found different at a lower LSN. Such a verdict would outweigh all later ones. The leader
+    tells how far the log is, or without one its nodes.
     """
+    if not verdict.equal:
+        return False
     reached = [(copy.role == "leader", copy.lsn) for _, copy in copies_of(nodes, uuid) if copy.lsn is not None]
-    return verdict is not None and verdict.equal and bool(reached) and verdict.lsn[0] > max(reached)[1][0]
+    if reached and verdict.lsn[0] > max(reached)[1][0]:
+        return True
+    lower = (other for other in others if other.node == verdict.node and not other.equal and other.lsn < verdict.lsn)
+    found = moment_of(verdict.at)
+    return found is not None and any(found < moment for other in lower if (moment := moment_of(other.at)) is not None)
 
 
 def _names_tables(verdict: Verdict | None) -> bool:
