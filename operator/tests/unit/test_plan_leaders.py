@@ -16,9 +16,12 @@ from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.leadership.services import declaring
 from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
+from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.actions import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
+from herdkeeper.planning.refusal import Refusal
+from herdkeeper.planning.status import refused_status
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import NotListening, Unknown
@@ -312,6 +315,16 @@ def test_a_leader_that_differs_is_relieved_unless_its_tablespace_is_left_alone(a
 def test_a_lost_leader_is_replaced_though_zookeeper_did_not_tell_how_many_bookies_are_writable(plan_of):
     unread = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": None})
     assert [type(action) for action in plan_of(replace(LOST, bookkeeper=unread)).actions][:1] == [ChangeTablespaceRecord]
+
+
+def test_a_lost_leader_is_replaced_though_bookies_were_too_few_when_their_cluster_was_refused():
+    """A refused cluster's status keeps what was observed before, also once its bookies are back."""
+    few = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": 2})
+    wrong = Refusal("spec.config", "bookiePort", "the operator sets it", "remove the line")
+    refused = with_status(few, **refused_status(few, (wrong,), "2026-01-01T00:00:00Z"))
+    assert plan_both(replace(LOST, bookkeeper=few)).actions == ()
+    assert plan_both(replace(LOST, bookkeeper=refused)).actions[:1] == (MOVED,)
+    assert summarize_herddb(replace(CALM, bookkeeper=refused)).health.status == "True", "who serves writes is not called read-only"
 
 
 def test_a_refused_database_moves_no_leader_to_where_no_ledger_can_be_opened():

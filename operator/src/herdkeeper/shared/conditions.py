@@ -63,6 +63,12 @@ def _is_current(resource: Resource | None, holds: Callable[[Condition], bool]) -
     return ready is not None and holds(ready) and ready.observed_generation == resource.metadata.generation
 
 
+def is_refused(resource: Resource) -> bool:
+    """Returns whether its spec is refused. Its status then has what was observed before."""
+    ready = condition(resource, READY)
+    return ready is not None and ready.reason == Reason.INVALID_SPEC
+
+
 def serves_as_made(resource: Resource | None) -> bool:
     """Returns whether a resource is Ready, or lacks only bookies that are not made yet: a quota may refuse these for ever."""
     return _is_current(resource, lambda ready: ready.status == "True" or ready.reason == Reason.BOOKIES_MISSING)

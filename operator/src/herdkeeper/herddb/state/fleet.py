@@ -18,6 +18,7 @@ from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared, judged_nodes
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
+from herdkeeper.shared.conditions import is_refused
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.names import HerdDBNames
@@ -105,11 +106,13 @@ class SqlFleet:
     def why_no_ledger_can_open(self) -> str | Unknown | None:
         """Without enough bookies, a SQL node would only fail and restart. Unknown while their number is."""
         status, name = self.bookkeeper.status if self.bookkeeper is not None else None, self.cluster.spec.book_keeper_ref.name
-        if status is None or status.ready_bookies is None:
+        if self.bookkeeper is None or status is None or status.ready_bookies is None:
             return Unknown(f"how many bookies of the BookKeeperCluster {name} are writable is not known")
         ready, wanted = status.ready_bookies, self.cluster.spec.ledgers.ensemble_size
         if ready >= wanted:
             return None
+        if is_refused(self.bookkeeper):
+            return Unknown(f"how many bookies are writable is not known while the spec of the BookKeeperCluster {name} is refused")
         return f"the BookKeeperCluster {name} has {counted(ready, 'writable bookie')} of the {wanted} that a ledger needs"
 
     @cached_property
