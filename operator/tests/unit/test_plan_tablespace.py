@@ -18,8 +18,9 @@ from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.planning import requeue
-from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
+from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside, Wait
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -51,6 +52,19 @@ SETTLED = TablespaceObserved(
     credentials=CREDENTIALS,
 )
 NEW = replace(SETTLED, tablespace=UNMADE, record=RecordAbsent(), leaderships={}, nodes=dict.fromkeys(NODES, ()))
+
+
+def test_a_copy_of_an_earlier_tablespace_of_the_name_is_none_of_this_one():
+    """It was dropped and made again, and the node has not read the new record yet."""
+    earlier = replace(SETTLED, nodes={NODES[0]: (replace(copy("leader"), uuid="an-earlier-uuid"),), NODES[1]: ()})
+    alone = replace(earlier, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 4))
+    health = summarize_tablespace(earlier).health
+    assert (health.status, health.reason) == ("False", Reason.NO_LEADER)
+    plan = plan_tablespace(alone)
+    assert (plan.actions, plan.wait) == (
+        (),
+        Wait(Reason.WAITING_FOR_FOLLOWER, f"the next replica is added once those on {NODES[0]} are settled"),
+    )
 
 
 def test_a_cluster_that_is_not_there_is_told_apart_from_one_without_nodes():

@@ -91,11 +91,11 @@ class TablespaceObserved:
         return self.record.record if isinstance(self.record, VersionedRecord) else None
 
     def replica_on(self, node: str) -> NodeTablespace | Unknown | None:
-        """Returns a node's view of the recorded tablespace, or None."""
+        """Returns a node's view of the recorded tablespace, or None. For a moment it may tell of an earlier one of its name."""
         view, record = self.nodes.get(node, Unknown(f"{node} is not Ready")), self.known_record
         if isinstance(view, Unknown):
             return view
-        return next((entry for entry in view if record is not None and entry.name == record.name), None)
+        return next((entry for entry in view if record is not None and entry.uuid == record.uuid), None)
 
     @property
     def archived(self) -> ArchivedRange | None:
