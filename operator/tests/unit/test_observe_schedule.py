@@ -86,6 +86,17 @@ def test_a_checkpoint_that_a_restore_names_is_kept_until_the_restore_is_over():
     assert observe_schedule(SCHEDULE, ClusterReader(cluster, None, None)).needed == {"a"}
 
 
+def test_a_checkpoint_that_a_tablespace_names_which_can_not_be_read_is_kept():
+    """Its restore may not have begun, as where another version stored a field that this one refuses."""
+    spec = {"herdDBRef": {"name": "db"}, "bootstrap": {"checkpoint": {"name": "a"}}, "replicas": "many"}
+    cluster = Cluster(checkpoint("a"), checkpoint("b"))
+    cluster.restored = (
+        {"kind": "Tablespace", "metadata": {"name": "odd", "namespace": "demo"}, "spec": spec},
+        {"kind": "Tablespace", "metadata": {"name": "empty", "namespace": "demo"}, "spec": {}},
+    )
+    assert observe_schedule(SCHEDULE, ClusterReader(cluster, None, None)).needed == {"a"}
+
+
 def test_runs_are_seen_oldest_first_without_those_of_an_earlier_schedule_of_the_same_name():
     seen = runs(checkpoint("a", created="2026-05-11T03:00:00Z"), checkpoint("b"), checkpoint("c", owner="another"))
     assert [run.name for run in seen] == ["b", "a"]

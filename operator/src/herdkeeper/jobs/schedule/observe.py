@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from herdkeeper.api import (
@@ -50,7 +50,7 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     if not isinstance(schedule, ScheduledCheckpoint):
         key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.book_keeper_ref.name)
         return RunSeries(schedule, runs, now, audited=reader.kubernetes.readable(BookKeeperCluster, key), taken=taken)
-    series = CheckpointSeries(schedule, runs, now, taken=taken, restored=_restored(schedule.metadata.namespace, reader))
+    series = CheckpointSeries(schedule, runs, now, taken=taken, restored=frozenset(_restored(schedule.metadata.namespace, reader)))
     if isinstance(made, Unknown):
         return series
     return _with_drill(_with_tablespace(series, reader), tuple(each for each in made if isinstance(each, Checkpoint)), reader)
@@ -61,11 +61,15 @@ def _runs(made: Iterable[Checkpoint | ReplicationAudit]) -> tuple[Run, ...]:
     return tuple(sorted(runs, key=lambda run: (run.due, run.name)))
 
 
-def _restored(namespace: str, reader: ClusterReader) -> frozenset[str]:
-    """A restore that has not begun, e.g. for want of its database, finds its Checkpoint by name."""
-    made = (each for each in reader.kubernetes.resources(Tablespace, namespace) if each.is_restoring)
-    named = (each.spec.bootstrap.checkpoint for each in made if each.spec.bootstrap is not None)
-    return frozenset(each.name for each in named if each is not None)
+def _restored(namespace: str, reader: ClusterReader) -> Iterator[str]:
+    """A restore that has not begun, e.g. for want of its database, finds its Checkpoint by name. A Tablespace that can't be read may still
+    be made from the one that it names.
+    """
+    for document in reader.kubernetes.documents(Tablespace, namespace):
+        named = ((document["spec"].get("bootstrap") or {}).get("checkpoint") or {}).get("name")
+        found = reader.kubernetes.model(Tablespace, document)
+        if named is not None and (isinstance(found, Unreadable) or found.is_restoring):
+            yield named
 
 
 def _with_tablespace(series: CheckpointSeries, reader: ClusterReader) -> CheckpointSeries:
