@@ -191,6 +191,22 @@ def test_a_run_whose_deletion_waits_for_others_holds_up_no_schedule():
     assert summarize_scheduled_audit(replace(series, runs=(failed, going))).health.reason is Reason.LAST_RUN_FAILED
 
 
+@pytest.mark.parametrize("annotation", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
+def test_a_deleted_run_whose_job_nobody_stops_since_it_is_paused_holds_up_its_schedule(annotation):
+    """Two would write and read at once."""
+    (created,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (), at("09T03:00"))).actions
+    deleted = with_metadata(stored(created.manifest), deletion_timestamp="2026-05-09T05:00:00Z")
+    paused = with_metadata(deleted, annotations={**deleted.metadata.annotations, annotation: "true"})
+    running = {"phase": "Running", "job": "a-job"}
+
+    def decided(**status):
+        return [RunSeries(CHECKPOINTS, (run_of(with_status(each, **status)),), at("10T03:00")).decision for each in (deleted, paused)]
+
+    starts = Start(at("10T03:00"))
+    assert decided(**running) == [starts, Missed(at("10T03:00"), f"{paused.metadata.name} was not over")]
+    assert decided(phase="Pending") == [starts, starts], "it has no Job"
+
+
 @pytest.mark.parametrize(
     ("newest", "now", "current"),
     [
@@ -260,7 +276,13 @@ def test_a_run_whose_spec_is_refused_does_not_hold_up_its_schedule(phase):
 @pytest.mark.parametrize("begun", [{"phase": "Pending", "job": "a-job"}, {"phase": "Paused", "job": "a-job"}])
 def test_a_refused_run_that_has_a_job_gets_no_second_one_beside_it(begun):
     (created,) = plan_schedule(RunSeries(AUDITS, (), at("09T03:00"))).actions
-    assert run_of(with_status(stored(created.manifest), **begun, **REFUSED)).active
+    active = run_of(with_status(stored(created.manifest), **begun, **REFUSED))
+    assert active.active
+    told = summarize_scheduled_audit(RunSeries(AUDITS, (active,), at("10T02:00"))).health
+    assert (told.status, told.reason) == ("False", Reason.INVALID_SPEC)
+    assert told.message.startswith(
+        f"until it is corrected or deleted, no other run is made: {active.name} waits (spec.verify is Follower: no follower); the next run"
+    )
 
 
 def test_the_reason_of_a_failed_run_is_told_while_the_run_is_deleted():

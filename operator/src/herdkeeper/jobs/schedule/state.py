@@ -14,6 +14,7 @@ from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_
 from herdkeeper.protocol.verification import is_proof
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
+from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
@@ -24,9 +25,10 @@ class Run:
     """A Checkpoint or ReplicationAudit made by a schedule.
 
     `due` is its scheduled time, or when it was requested. `completed` is its end; None while active, or if unknown. `verified` is False for
-    an audit, and if unknown. `instance_id`: the BookKeeper cluster that an audit read, if it told. `going`: it is being deleted. `log` and
-    `lsn` are a checkpoint's log and position, or None; `tablespace` is the Tablespace that it names. `proven`: the verification was a proof
-    (is_proof). `restorable`: nothing is known that prevents a restore.
+    an audit, and if unknown. `instance_id`: the BookKeeper cluster that an audit read, if it told. `going`: it is being deleted.
+    `unstopped`: and nobody stops its Job, since it is paused. `refused`: its spec is invalid. `log` and `lsn` are a checkpoint's log and
+    position, or None; `tablespace` is the Tablespace that it names. `proven`: the verification was a proof (is_proof). `restorable`:
+    nothing is known that prevents a restore.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Run:
     findings: int | None = None
     instance_id: str | None = None
     going: bool = False
+    unstopped: bool = False
+    refused: bool = False
     log: LogIdentity | None = None
     lsn: tuple[int, int] | None = None
     proven: bool = False
@@ -48,8 +52,8 @@ class Run:
 
     @property
     def active(self) -> bool:
-        """Whether it has not ended. One that is being deleted is stopped, and its deletion may wait for others."""
-        return self.phase in ("Pending", "Running", "Paused") and not self.going
+        """Whether it has not ended. One that is being deleted is stopped, as a rule, and its deletion may wait for others."""
+        return self.phase in ("Pending", "Running", "Paused") and (self.unstopped or not self.going)
 
     @property
     def ended(self) -> tuple[datetime.datetime, str]:
@@ -127,7 +131,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
     if due is None:
         raise ValueError(f"the {made.KIND} {made.metadata.name} has no scheduled time and no creation time")
     phase, completed = _ending(made)
-    status = made.status
+    status, going = made.status, made.metadata.deletion_timestamp is not None
     return Run(
         name=made.metadata.name,
         uid=made.metadata.uid,
@@ -137,7 +141,9 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         completed=completed,
         verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
         message=status.told if status is not None else "",
-        going=made.metadata.deletion_timestamp is not None,
+        going=going,
+        unstopped=going and paused_by(annotations) is not None and status is not None and status.job is not None,
+        refused=_is_refused(made),
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,
         proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
@@ -155,6 +161,11 @@ def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.dateti
     if status is None:
         return "Pending", None
     begun = status.job is not None or status.phase not in (None, "Pending")
-    if not begun and ready is not None and ready.reason == Reason.INVALID_SPEC:
+    if not begun and ready is not None and _is_refused(made):
         return "Failed", moment_of(ready.last_transition_time)
     return status.phase or "Pending", moment_of(status.completed_at)
+
+
+def _is_refused(made: Checkpoint | ReplicationAudit) -> bool:
+    ready = condition(made, READY)
+    return ready is not None and ready.reason == Reason.INVALID_SPEC

@@ -112,6 +112,8 @@ def _health(series: RunSeries) -> Health:
     comes = f"the next run is due at {following}" if following is not None else "spec.suspend is true: no run is due"
     if series.active is not None:
         comes = f"{_done_by(series.active)}; {comes}"
+        if series.active.refused:
+            return Health("False", Reason.INVALID_SPEC, f"until it is corrected or deleted, no other run is made: {comes}")
     if ended and ended[-1].phase == "Failed":
         return Health("False", Reason.LAST_RUN_FAILED, f"{ended[-1].name} failed ({ended[-1].message}); {comes}")
     decision = series.decision
