@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import queue
 import socket
@@ -23,6 +24,7 @@ from herdkeeper.engine.key import Key
 from herdkeeper.engine.queue import KeyQueue
 from herdkeeper.herddb.observe.address import NodePort
 from herdkeeper.herddb.state.nodes import unasked_nodes
+from herdkeeper.process import node_streams
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
@@ -132,6 +134,29 @@ def test_a_node_that_can_not_be_reached_is_tried_again_in_silence(streams, nodes
     streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
     assert [nodes.opened.get(timeout=LONG) for _ in range(4)] == ["10.0.0.1"] * 4
     assert lost.empty()
+
+
+def test_a_node_that_comes_back_waits_for_none_whose_machine_is_lost(nodes, lost, blocked, liveness, monkeypatch) -> None:
+    monkeypatch.setattr(node_streams, "MOST_ATTEMPTS", 1)
+    attempts, hangs, over = itertools.count(), threading.Event(), threading.Event()
+
+    def connect(port: NodePort) -> Told:
+        if port.host == "10.0.0.2":
+            return nodes.connect(port)
+        if next(attempts):
+            hangs.set()
+            over.wait()
+        raise TimeoutError
+
+    made = NodeStreams(lost.put, blocked.put, liveness, connect, reconnect_seconds=0.001)
+    made.pod(CLUSTER, pod("10.0.0.1", "of-a-lost-machine"), over=False)
+    try:
+        assert hangs.wait(LONG)
+        made.pod(CLUSTER, pod("10.0.0.2", "that-comes-back"), over=False)
+        assert nodes.opened.get(timeout=LONG) == "10.0.0.2"
+    finally:
+        over.set()
+        made.stop()
 
 
 def test_a_pod_has_one_stream_however_often_it_is_told(streams, nodes) -> None:

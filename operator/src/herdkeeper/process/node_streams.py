@@ -33,7 +33,7 @@ RECONNECT_SECONDS = 1.0
 PACE_SECONDS = 0.05
 """Of two lines that come faster than this, the second one waits, so that a node that sends many costs the operator no more."""
 MOST_ATTEMPTS = 64
-"""How many nodes are connected to at once. A node whose machine is lost takes SILENCE_SECONDS."""
+"""How many nodes are connected to at once, and how many of those that were silent. One whose machine is lost takes SILENCE_SECONDS."""
 
 logger = structlog.get_logger()
 
@@ -86,7 +86,10 @@ class NodeStreams:
         self._followed: dict[tuple[str, str], Future[None]] = {}
         self._stopped = False
         self._lock = threading.Lock()
+        self._silent: set[str] = set()
+        """Uids of the pods to which the last attempt got no answer in time. No other node waits for a thread behind them."""
         self._attempts = ThreadPoolExecutor(MOST_ATTEMPTS, "connect-to-node")
+        self._attempts_in_silence = ThreadPoolExecutor(MOST_ATTEMPTS, "connect-to-silent-node")
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run, name="node-streams", daemon=True).start()
 
@@ -117,7 +120,8 @@ class NodeStreams:
         for each in others:
             each.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        self._attempts.shutdown(wait=False, cancel_futures=True)  # not before: a stream that ends meanwhile would open another one
+        for pool in (self._attempts, self._attempts_in_silence):  # not before: a stream that ends meanwhile would open another one
+            pool.shutdown(wait=False, cancel_futures=True)
         self._loop.stop()
 
     async def _follow(self, owner: Key, uid: str, port: NodePort) -> None:
@@ -127,6 +131,7 @@ class NodeStreams:
                     self._lost(owner)
                 await asyncio.sleep(self._reconnect_seconds)
         finally:
+            self._silent.discard(uid)
             self._liveness.forget(uid)
 
     async def _read(self, owner: Key, uid: str, port: NodePort) -> bool:
@@ -146,24 +151,33 @@ class NodeStreams:
             before = now
 
         try:
-            with closing(await self._opened(port)) as stream:
+            with closing(await self._opened(uid, port)) as stream:
                 await _Lines(stream, heard).end()
         except (OSError, http.client.HTTPException) as error:
-            # nothing answered in time, or from that address; a node that can't be verified is not silent
-            if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
+            if _is_silence(error):
                 return answered
         except Exception:  # an error of one attempt must not end the stream for good
             logger.exception("the stream of a SQL node has failed", host=port.host)
         self._liveness.forget(uid)  # a closed or refused connection is no silence: the process has ended
         return answered
 
-    async def _opened(self, port: NodePort) -> Stream:
-        attempt = self._attempts.submit(self._connect, port)
+    async def _opened(self, uid: str, port: NodePort) -> Stream:
+        attempt = (self._attempts_in_silence if uid in self._silent else self._attempts).submit(self._connect, port)
+        self._silent.discard(uid)
         try:
             return await asyncio.wrap_future(attempt)
         except asyncio.CancelledError:
             attempt.add_done_callback(_close)
             raise
+        except OSError as error:
+            if _is_silence(error):
+                self._silent.add(uid)
+            raise
+
+
+def _is_silence(error: Exception) -> bool:
+    """Returns whether nothing answered in time, or from that address. A node that can't be verified is not silent."""
+    return isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError)
 
 
 def _close(attempt: Future[Stream]) -> None:
