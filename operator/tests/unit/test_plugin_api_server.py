@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from herdkeeper.plugin import api_server
 from herdkeeper.plugin.api_server import Access, ApiServer
 from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, NoAnswerError
 from herdkeeper.plugin.kinds import POD, SECRET, TABLESPACE
@@ -186,6 +187,20 @@ def test_one_that_is_not_there_may_be_there_later(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("http://away.example.com", "http://127.0.0.1:9"))
     with pytest.raises(NoAnswerError, match=r"the API server at http://127.0.0.1:9 does not answer: "):
         ApiServer(Access(kubeconfig=str(path))).get(POD, "x")
+
+
+def test_one_that_hangs_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Kubernetes client would repeat the request three times, and each attempt would wait as long."""
+    monkeypatch.setattr(api_server, "ANSWER_SECONDS", (60, 0.2))
+    path = Path(kubeconfig(tmp_path, "hangs", token="t"))
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        path.write_text(path.read_text().replace("http://hangs.example.com", f"http://127.0.0.1:{hanging.getsockname()[1]}"))
+        with pytest.raises(NoAnswerError, match="does not answer: Read timed out"):
+            ApiServer(Access(kubeconfig=str(path))).get(POD, "x")
+        hanging.setblocking(False)
+        hanging.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            hanging.accept()
 
 
 def test_a_patch_of_an_earlier_version_is_a_conflict(server) -> None:

@@ -33,7 +33,7 @@ def open_session(access: Access) -> tuple[Any, str]:
     # the user has disabled verification in the kubeconfig, and kubectl does not warn either
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if access.kubeconfig is None and access.context is None and _in_pod():
-        configuration = client.Configuration()
+        configuration = _waits_once()
         config.load_incluster_config(client_configuration=configuration)
         return client.ApiClient(configuration), OF_POD.read_text().strip()
     kubeconfig = access.kubeconfig or _of_kubectl()
@@ -79,7 +79,7 @@ def _opened(kubeconfig: str, context_name: str | None) -> tuple[Any, str]:
 
 def _client(kubeconfig: str, context_name: str, user: dict[str, Any]) -> Any:
     """Returns the client of a context. Where the user's command gives no credentials, the Kubernetes client would go on as anonymous."""
-    made = config.new_client_from_config(kubeconfig, context_name)
+    made = config.new_client_from_config(kubeconfig, context_name, client_configuration=_waits_once())
     keys = made.configuration.api_key
     if user.get("exec") and not keys and not made.configuration.cert_file:
         raise ClusterError(f"the command `{user['exec'].get('command')}` of the context {context_name} gave no credentials")
@@ -91,6 +91,13 @@ def _client(kubeconfig: str, context_name: str, user: dict[str, Any]) -> Any:
                 f"the token of the context {context_name} has characters that no token has: look at the user in the kubeconfig"
             )
     return made
+
+
+def _waits_once() -> Any:
+    """Returns settings of a client that tries again to connect, but waits for each answer once: urllib3 would wait four times."""
+    configuration = client.Configuration()
+    configuration.retries = urllib3.Retry(3, read=0)
+    return configuration
 
 
 def _named(files: Sequence[Any], kind: str) -> dict[str, Any]:
