@@ -25,8 +25,8 @@ class PlayedCluster:
 
     documents: list[Json] = field(default_factory=list)
     writes: list[tuple[str, str, str, Json, bool]] = field(default_factory=list)
-    elsewhere: list[Json] = field(default_factory=list)
-    """What is in all other namespaces."""
+    elsewhere: list[Json] = field(default_factory=lambda: [pod("operator", "herdkeeper-operator", "none/none")])
+    """What is in all other namespaces: an operator that runs."""
     texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """What is streamed, by an object's name and the subresource."""
     shown: dict[str, str] = field(default_factory=dict)

@@ -318,7 +318,7 @@ class WithoutEvents(PlayedCluster):
 
 
 def test_who_may_not_list_events_sees_what_is_wrong_all_the_same() -> None:
-    answer, _ = called(WithoutEvents(stack()), "doctor")
+    answer, _ = called(WithoutEvents(stack(), elsewhere=[]), "doctor")
     assert answer.text.startswith("operator: it has no pod")
     assert "(no events: events is forbidden)" in answer.text
 

@@ -7,7 +7,7 @@ import datetime
 import pytest
 from played_cluster import PlayedCluster, called, condition, pod, resource, stack
 
-from herdkeeper.plugin.cluster import NoAnswerError
+from herdkeeper.plugin.cluster import ForbiddenError, NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, BadInputError
 from herdkeeper.shared.time import text_of
 
@@ -134,6 +134,81 @@ def test_a_pod_that_has_only_just_begun_to_start_is_not_wrong_until_two_minutes_
     assert ("● bk-autorecovery-x  worker, starting" in answer.text, answer.exit_code) == (True, FINE)
     answer, _ = called(PlayedCluster([owner, young(starting, 121)]), "status")
     assert ("✘ bk-autorecovery-x" in answer.text, answer.exit_code) == (True, WRONG)
+
+
+def rolled(*pods: dict) -> tuple[str, int]:
+    """A stack of which a SQL node restarts, as the operator tells it."""
+    replicas = [{"role": "leader", "node": "db-herddb-0"}]
+    documents = [
+        not_ready("HerdDBCluster", "db", "NodesNotReady", "1 of 2 nodes is Ready"),
+        not_ready("Tablespace", "flights", "ReplicasNotReady", "1 of 2 replicas follows", {"herdDBRef": {"name": "db"}}),
+    ]
+    documents[1]["status"]["replicas"] = replicas
+    answer, _ = called(PlayedCluster([*documents, *pods]), "status")
+    return answer.text, answer.exit_code
+
+
+def test_what_waits_for_a_server_that_restarts_is_not_wrong_until_two_minutes_are_over() -> None:
+    restarts = pod("db-herddb-1", "herddb", "HerdDBCluster/db", ready=False)
+    text, code = rolled(young(restarts))
+    assert [line.strip("│├└─ ").split("  ")[0] for line in text.splitlines()] == [
+        "namespace demo",
+        "● HerdDBCluster/db",
+        "● db-herddb-1",
+        "● Tablespace/flights",
+        "✔ leader on db-herddb-0",
+    ]
+    assert code == FINE
+    text, code = rolled(young(restarts, 121))
+    assert (text.count("✘"), code) == (3, WRONG)
+
+
+def test_a_status_that_comes_a_moment_after_its_pod_is_not_wrong() -> None:
+    def ready_since(seconds: float) -> int:
+        since = text_of(datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds))
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+        return rolled(pod("db-herddb-1", "herddb", "HerdDBCluster/db", conditions=conditions))[1]
+
+    assert (ready_since(5), ready_since(60)) == (FINE, WRONG)
+
+
+def test_a_server_that_restarts_hides_nothing_that_needs_a_person_and_no_other_one_that_does_not_serve() -> None:
+    restarts = young(pod("bk-bookie-0-0", "bookie", "BookKeeperCluster/bk", ready=False))
+    lost = not_ready("BookKeeperCluster", "bk", "DataLost", "bk-bookie-1 has an empty disk")
+    assert called(PlayedCluster([lost, restarts]), "status")[0].exit_code == WRONG
+    waits = not_ready("BookKeeperCluster", "bk", "BookiesNotReady", "1 of 3 bookies is writable")
+    other = young(pod("bk-bookie-1-0", "bookie", "BookKeeperCluster/bk", ready=False), 900)
+    assert called(PlayedCluster([waits, restarts]), "status")[0].exit_code == FINE
+    assert called(PlayedCluster([waits, restarts, other]), "status")[0].exit_code == WRONG
+
+
+def test_a_job_that_starts_does_not_make_a_stack_that_does_not_serve_one_that_restarts() -> None:
+    drain = young(pod("bk-bookie-3-drain-1-x", "drain", "BookKeeperCluster/bk", ready=False))
+    drain["metadata"]["labels"]["batch.kubernetes.io/job-name"] = "bk-bookie-3-drain-1"
+    waits = not_ready("BookKeeperCluster", "bk", "BookiesNotReady", "1 of 3 bookies is writable")
+    assert called(PlayedCluster([waits, drain]), "status")[0].exit_code == WRONG
+
+
+def test_without_a_running_operator_it_is_told_that_all_may_be_old() -> None:
+    answer, _ = called(PlayedCluster(stack(), elsewhere=[]), "status")
+    assert answer.text.endswith(
+        "operator: it has no pod in the namespace herdkeeper-system\n"
+        "    → Install it, or name its namespace with --operator-namespace.\n"
+        "    What is shown may be old."
+    )
+    assert answer.document["operator"] == "it has no pod in the namespace herdkeeper-system"
+    assert answer.exit_code == FINE, "it may be in another namespace"
+    answer, _ = called(PlayedCluster(stack(), elsewhere=[pod("operator-1", "herdkeeper-operator", "none/none", ready=False)]), "status")
+    assert "operator operator-1: " in answer.text
+
+
+def test_who_may_not_see_the_operator_is_told_that_nothing_is_known_of_it() -> None:
+    class Refusing(PlayedCluster):
+        def in_namespace(self, namespace: str) -> PlayedCluster:
+            raise ForbiddenError("pods is forbidden")
+
+    answer, _ = called(Refusing(stack()), "status")
+    assert (answer.text.splitlines()[-1], answer.exit_code) == ("Whether the operator runs is unknown: pods is forbidden", FINE)
 
 
 def test_a_young_pod_whose_image_is_not_there_is_wrong_at_once() -> None:

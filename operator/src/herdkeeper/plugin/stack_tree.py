@@ -33,6 +33,8 @@ _LACKS_COPIES = {"critical": "Critical", "underReplicated": "UnderReplicated"}
 """Severities of findings that an alert is about, too, by their name in a status."""
 STARTUP_SECONDS = 120.0
 """How long a pod may take until it is Ready. After that it is told as wrong."""
+STATUS_SECONDS = 10.0
+"""How long a status may show a pod as it was before it became Ready."""
 CREATION_SECONDS = 300.0
 """The same of a resource, which waits for those below it."""
 WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
@@ -203,15 +205,26 @@ def parent_of(item: Json) -> tuple[str, str] | None:
     return (kind, str(found["name"])) if "name" in found else None
 
 
-def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json], now: datetime.datetime) -> Part:
+def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json], now: datetime.datetime, restarts: bool = False) -> Part:
+    """`restarts`: a server of a resource above it does."""
     own = _key(item)
-    below = tuple(_part(other, resources, pods, now) for other in resources if parent_of(other) == own)
-    mine = (pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded")
+    mine = [pod for pod in pods if is_made_for(pod, *own) and (pod.get("status") or {}).get("phase") != "Succeeded"]
+    restarts = restarts or any(_restarts(pod, now) for pod in mine)
+    below = tuple(_part(other, resources, pods, now, restarts) for other in resources if parent_of(other) == own)
     parts = (*(_pod(item, pod, is_starting_or_stopping(pod, now)) for pod in mine), *_replicas(item), *below)
     found = (*troubles(item), *_found_by_audit(item, resources))
-    if found and _is_young(item, CREATION_SECONDS, now) and all(map(_passes, found)):
+    if found and (restarts or _is_young(item, CREATION_SECONDS, now)) and all(map(_passes, found)):
         return Part(label(item), State.WORKING, said(item) or found[0].message, (), parts)
     return Part(label(item), _state(item, found), said(item), found, parts)
+
+
+def _restarts(pod: Json, now: datetime.datetime) -> bool:
+    """Returns whether a server restarts, as in every roll, or has only just done so: its resource's status comes a moment later."""
+    if label_of(pod, names.JOB_NAME_LABEL) is not None:
+        return False
+    ready = condition(pod, "Ready")
+    since = moment_of(ready.get("lastTransitionTime")) if ready is not None and is_ready(pod) else None
+    return is_starting_or_stopping(pod, now) or (since is not None and (now - since).total_seconds() <= STATUS_SECONDS)
 
 
 def _passes(trouble: Trouble) -> bool:

@@ -37,7 +37,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
     """Returns what is wrong with the operator and the stacks."""
     now = datetime.datetime.now(datetime.UTC)
     there = seen(cluster)
-    of_operator, unknown = _operator(cluster, operator_namespace)
+    of_operator, unknown = wrong_with_operator(cluster, operator_namespace)
     found = [*of_operator, *findings(stacks(there.resources, there.pods, now))]
     logs = {str(pod["metadata"]["name"]): _last_lines(cluster, pod) for pod in failing_pods(there.pods, now)}
     warnings = _events(cluster) if found else []
@@ -60,7 +60,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
     return Checked(document, "\n".join(parts), WRONG if found or there.unread else FINE)
 
 
-def _operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:
+def wrong_with_operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:
     """Returns what is wrong with the operator, and why that is unknown. A lack of rights on its namespace is no finding."""
     try:
         return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace)), ""
