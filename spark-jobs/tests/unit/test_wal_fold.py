@@ -566,6 +566,24 @@ def test_the_highest_key_of_a_table_with_auto_increment_outlives_its_row(spark: 
     assert highest_auto_increments(place_changes(decoded, timeline), timeline) == {"u": 300}
 
 
+@pytest.mark.parametrize(("kind", "largest", "highest"), [(ColumnType.LONG, 2**63 - 1, 300), (ColumnType.INTEGER, 2**31 - 1, 2**31 - 1)])
+def test_the_largest_long_is_no_highest_key_since_herddb_does_not_continue_above_it(
+    spark: SparkSession, kind: ColumnType, largest: int, highest: int
+) -> None:
+    numbered = table("t", "u", auto_increment=True, columns=(Column("k", kind, 0), *COLUMNS[1:]))
+    keys = [number.to_bytes(8 if kind is ColumnType.LONG else 4, "big", signed=True) for number in (5, 300, largest, -1)]
+    log = in_one_ledger(
+        entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(numbered)),
+        *(insert("t", key, b"v") for key in keys),
+        entry(LogEntryType.DELETE, 0, "t", keys[1]),
+    )
+    decoded = task_log(spark, log)
+    timeline = log_timeline(decoded)
+    placed = place_changes(decoded, timeline)
+    found = [highest_auto_increments(placed, timeline, known) for known in ({}, {"u": 7}, {"u": 2**63 - 1})]
+    assert found == [{"u": highest}] * 3
+
+
 def test_a_text_that_is_declared_auto_increment_is_no_highest_key(spark: SparkSession) -> None:
     text = table("t", "u", auto_increment=True, columns=(Column("k", ColumnType.STRING, 0), *COLUMNS[1:]))
     log = in_one_ledger(entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(text)), insert("t", b"zzzz", b"v"))

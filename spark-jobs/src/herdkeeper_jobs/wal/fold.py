@@ -27,6 +27,8 @@ from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _MAX_KEY_SCHEMA = pa.schema([("table_index", pa.int32()), ("highest", pa.binary())])
+_NEVER_COUNTED = (1 << 63) - 1
+"""HerdDB continues above the highest key plus one, and this one plus one is negative."""
 _CHANGES_IN_A_PARTITION, _MOST_PARTITIONS = 500_000, 2_000
 _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_key", "row_value")
 
@@ -140,13 +142,13 @@ def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
     """Returns the highest key that any applied change named, by table uuid, of tables that have auto-increment or may have had it: HerdDB
-    continues above it also after AUTO_INCREMENT was off. Deleted and truncated rows count, since HerdDB continues above both. A text
-    has no next key, though HerdDB lets one declare it AUTO_INCREMENT.
+    continues above it also after AUTO_INCREMENT was off. Deleted and truncated rows count, since HerdDB continues above both. The largest
+    long does not. A text has no next key, though HerdDB lets one declare it AUTO_INCREMENT.
 
     A restore needs it to give no id twice. `base`: the highest keys at the start of the timeline.
     """
     numbered = {table.uuid: (position, table) for position, table in enumerate(timeline.tables) if _has_numeric_key(table)}
-    known = {uuid: key for uuid, key in (base or {}).items() if uuid in numbered}
+    known = {uuid: key for uuid, key in (base or {}).items() if uuid in numbered and key != _NEVER_COUNTED}
     wanted = dict(found for uuid, found in numbered.items() if found[1].auto_increment or uuid in known.keys() | timeline.altered)
     if not wanted:
         return known
@@ -179,9 +181,9 @@ def _has_numeric_key(table: TableDefinition) -> bool:
 
 
 def _highest_keys(batch: pa.RecordBatch, tables: Sequence[int]) -> pa.RecordBatch:
-    """Returns each table's highest key. Big-endian bytes order positive numbers; negative ones are recognized by their first bit."""
-    positive = batch.filter(pc.less(batch.column("row_key"), pa.scalar(b"\x80", pa.binary())))
-    indexes = positive.column("table_index")
-    found = [(table, pc.max(positive.filter(pc.equal(indexes, pa.scalar(table, pa.int32()))).column("row_key"))) for table in tables]
+    """Returns each table's highest key. Big-endian bytes order positive numbers; negative ones come behind the largest long."""
+    counted = batch.filter(pc.less(batch.column("row_key"), pa.scalar(_NEVER_COUNTED.to_bytes(8, "big"), pa.binary())))
+    indexes = counted.column("table_index")
+    found = [(table, pc.max(counted.filter(pc.equal(indexes, pa.scalar(table, pa.int32()))).column("row_key"))) for table in tables]
     rows = [{"table_index": table, "highest": key.as_py()} for table, key in found if key.is_valid]
     return pa.RecordBatch.from_pylist(rows, schema=_MAX_KEY_SCHEMA)
