@@ -269,12 +269,17 @@ def test_names_and_reasons_can_not_become_a_part_of_the_page() -> None:
     [
         (history_of(A, B, C), "good", "3 checkpoints, each with a manifest and all of its files", []),
         (history_of(A, window=WindowUnknown("no")), "doubtful", "1 checkpoint, each with", ["Look at the condition LogArchived"]),
-        (history_of(A, BROKEN), "bad", "1 checkpoint can be restored, 1 can&#x27;t", ["Put 1 manifest back"]),
-        (history_of(A, replace(B, missing=("x",))), "bad", "1 checkpoint can be restored, 1 can&#x27;t", ["make another Checkpoint now"]),
+        (history_of(A, BROKEN), "bad", "1 checkpoint with all files, 1 can&#x27;t be restored", ["Put 1 manifest back"]),
+        (
+            history_of(A, replace(B, missing=("x",))),
+            "bad",
+            "1 checkpoint with all files, 1 can&#x27;t be restored",
+            ["make another Checkpoint now"],
+        ),
         (
             history_of(replace(A, missing=("x",)), B),
             "bad",
-            "1 checkpoint can be restored",
+            "1 checkpoint with all files, 1 can&#x27;t be restored",
             ["Put back the missing files of 1 checkpoint (3,7)"],
         ),
         (history_of(), "good", "0 checkpoints", []),

@@ -79,7 +79,7 @@ def _verdict(history: History) -> Verdict:
     lost = sum(warning.level is WarningLevel.LOST for warning in history.warnings)
     whole = len(history.entries) - lost
     if lost:
-        style, sentence = "bad", f"{many(whole, 'checkpoint')} can be restored, {lost:,} can't"
+        style, sentence = "bad", f"{many(whole, 'checkpoint')} with all files, {lost:,} can't be restored"
     else:
         style = "doubtful" if WarningLevel.DOUBTFUL in weights else "good"
         sentence = f"{many(whole, 'checkpoint')}, each with a manifest and all of its files"
@@ -292,7 +292,8 @@ def _listed(tables: Sequence[TableSize]) -> str:
 def _explanations() -> str:
     return (
         "<footer><p>This page shows the existing manifests, without expired or removed checkpoints. Each checkpoint has all rows in its"
-        " own files, so its base may be deleted. Files were checked by name; their content was not read. A "
+        " own files, so its base may be deleted. Files were checked by name; their content was not read. Whether a restore accepts their "
+        "rows is in the status of each Checkpoint. A "
         "moment is the time of the last entry by the clock of the node that led.</p></footer>"
     )
 
