@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hostile_bytes import DEEP, Decoder, announcing, hostile
+from hostile_bytes import DEEP, Decoder, announcing, hostile, long
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_bookkeeper_formats import ENTRIES, METADATA
@@ -236,3 +236,11 @@ def test_what_is_nested_without_end_is_refused_soon(decoder: Decoder, deep: byte
         began = time.thread_time()
         decoder.try_on(head + deep)
         assert time.thread_time() - began < _MOST_CPU_SECONDS
+
+
+@every_decoder
+def test_what_is_long_is_read_or_refused_soon(decoder: Decoder) -> None:
+    for data in long(decoder.valid):
+        began = time.thread_time()
+        decoder.try_on(data)
+        assert time.thread_time() - began < _MOST_CPU_SECONDS, data[:12]

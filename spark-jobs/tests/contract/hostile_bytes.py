@@ -16,6 +16,14 @@ _HUGE_LENGTHS = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x0
 _DEPTH = 100_000
 DEEP = tuple(begin * _DEPTH for begin in (b"[", b'{"a":', b"a{", b"a<", b'{"zooKeeper":'))
 """Nested deeper than a recursive reader can follow."""
+_LENGTH = 1 << 18
+
+
+def long(valid: tuple[bytes, ...]) -> Iterator[bytes]:
+    """Yields one byte or word, or a valid value, again and again: who looks for an end from each of them looks for minutes."""
+    for piece in (*(bytes([byte]) for byte in b"\n\r\t 0a:;.,=-/([{<'\\\""), b"ctime:", b"\\\"", *valid):
+        yield piece * (_LENGTH // len(piece))
+
 _STRANGE: tuple[Any, ...] = (
     None,
     True,

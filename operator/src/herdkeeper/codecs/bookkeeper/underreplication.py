@@ -10,8 +10,8 @@ import re
 MARK = re.compile(r"urL[0-9]+")
 """Name of a mark, four folders of four hexadecimal digits below marks_path()."""
 MARK_DEPTH = 4
-_TIME = re.compile(rb"^\s*ctime:\s*([0-9]{1,14})\s*$", re.MULTILINE)
-"""Up to the year 5138. No date can show a much later one."""
+_TIME = re.compile(rb"^[ \t]*ctime:[ \t]*([0-9]{1,14})[ \t\r]*$", re.MULTILINE)
+"""Up to the year 5138. No date can show a much later one. Spaces of one line only: of many empty lines, each would be tried to the end."""
 
 
 def marks_path(root: str) -> str:
