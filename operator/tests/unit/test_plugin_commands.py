@@ -210,6 +210,9 @@ def test_a_row_or_a_log_gives_a_terminal_no_command() -> None:
     Screen(file).write(text)
     assert terminal.getvalue() == "\\x1b]0;title\\x07a\\x0db\\x9b2J\tc\n"
     assert file.getvalue() == f"{text}\n", "a program gets what there is"
+    hidden = Terminal()
+    Screen(hidden).write("a\x1b[8mb\u202ec\u2069")
+    assert hidden.getvalue() == "a\\x1b[8mb\\u202ec\\u2069\n", "what follows is neither hidden nor turned round"
     painted = Screen(terminal, colours=True)
     painted.write(painted.paint("wrong", Colour.RED))
     assert terminal.getvalue().endswith("\x1b[31mwrong\x1b[0m\n")

@@ -10,9 +10,6 @@ from typing import TextIO
 CLEAR = "\x1b[H\x1b[2J"
 """ANSI: move to the top left, and clear the screen."""
 
-_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
-"""Makes a terminal do something else than write a line. Colours are left out."""
-
 
 class Colour(Enum):
     """ANSI codes of SGR."""
@@ -22,6 +19,11 @@ class Colour(Enum):
     YELLOW = "33"
     BOLD = "1"
     DIM = "2"
+
+
+_PAINT = "|".join(("0", *(colour.value for colour in Colour)))
+_CONTROL = re.compile(rf"\x1b(?!\[(?:{_PAINT})m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Makes a terminal do something else than write a line, hide what follows, or write it from right to left. The own colours are left out."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Screen:
     def write(self, text: str) -> None:
         """Write a line and flush. A terminal gets no commands: rows and logs may contain some that somebody else wrote."""
         if self.stream.isatty():
-            text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+            text = _CONTROL.sub(lambda found: f"\\{'x' if ord(found[0]) < 256 else 'u'}{ord(found[0]):02x}", text)
         self.stream.write(text + "\n")
         self.stream.flush()
 
