@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from situations import member_claims, with_spec
 
 from herdkeeper.api.zookeeper_cluster import GivenAuthority, Security
 from herdkeeper.certificates.given_authority import given_authority
-from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, fresh_key, issue
+from herdkeeper.certificates.issue import CERTIFICATE_LIFE, KeyPair, Subject, Validity, fresh_key, is_pair, issue
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.identities import secret_of
@@ -184,6 +185,30 @@ def test_a_key_with_a_password_is_told() -> None:
     locked = KEY.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x"))
     with pytest.raises(ValueError, match=r"no readable key in tls.key .*without a password"):
         given_authority({**intermediate("one"), "tls.key": locked.decode()}, NOW)
+    assert not is_pair(intermediate("one")["tls.crt"], locked.decode())
+
+
+def long_key(numbers: int) -> str:
+    """An RSA key whose numbers are no primes, and have no small divisor: to find that out takes the cube of their length."""
+    prime = (2**61 - 1) ** numbers
+    fields = (0, prime**2, 65537, 3, prime, prime, 3, 3, 3)
+    text = base64.encodebytes(_der(0x30, b"".join(_der(2, value.to_bytes(value.bit_length() // 8 + 1)) for value in fields))).decode()
+    return f"-----BEGIN RSA PRIVATE KEY-----\n{text}-----END RSA PRIVATE KEY-----\n"
+
+
+def _der(tag: int, content: bytes) -> bytes:
+    size = len(content).to_bytes((len(content).bit_length() + 7) // 8)
+    return bytes([tag, *([len(content)] if len(content) < 128 else [0x80 + len(size), *size])]) + content
+
+
+@pytest.mark.parametrize("numbers", [20, 2000])
+def test_a_key_of_another_kind_is_told_before_its_numbers_are_looked_at(numbers: int) -> None:
+    """No other thread runs meanwhile, and with 2000 it takes hours."""
+    began = time.thread_time()
+    with pytest.raises(ValueError, match="not of the curve P-256"):
+        given_authority({**intermediate("one"), "tls.key": long_key(numbers)}, NOW)
+    assert not is_pair(intermediate("one")["tls.crt"], long_key(numbers))
+    assert time.thread_time() - began < 5
 
 
 def shake_hands(pair: KeyPair) -> None:

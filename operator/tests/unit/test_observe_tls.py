@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -72,9 +73,19 @@ def test_a_key_that_the_secret_lacks_is_named_and_waited_for(key: str) -> None:
             "the Secret mine: ca.crt holds no certificates in PEM",
         ),
         (
+            {**secret(), "ca.crt": content("stranger.crt")[:200] + content("authority.crt")},
+            HOSTS,
+            "the Secret mine: ca.crt holds no certificates in PEM (one is damaged)",
+        ),
+        (
             secret(key="node-encrypted.key"),
             HOSTS,
-            "its key without a password",
+            "its key without a password (the key has a password)",
+        ),
+        (
+            {**secret(), "tls.key": content("node-pkcs8.key") + "#" * 8192},
+            HOSTS,
+            "its key without a password (the key has more than 8192 characters)",
         ),
     ],
 )
@@ -86,6 +97,14 @@ def test_what_no_client_could_verify_is_refused_with_the_key_of_the_secret_and_t
     assert found.reason is Reason.INVALID_SECRET
     assert told in found.why
     assert "PRIVATE" not in found.why
+
+
+def test_certificates_that_do_not_end_are_refused_before_any_thread_has_waited_for_long() -> None:
+    began = time.thread_time()
+    found = judged("mine", {**secret(), "ca.crt": "-----BEGIN CERTIFICATE-----\n" * 30_000}, HOSTS)
+    assert time.thread_time() - began < 5
+    assert isinstance(found, Problem)
+    assert "ca.crt holds no certificates in PEM (none was found)" in found.why
 
 
 def test_a_certificate_that_can_be_served_tells_when_it_expires() -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from herdkeeper.certificates.authority import TAKE_OVER_TIME, is_signed_by
-from herdkeeper.certificates.issue import KeyPair, key_text, named_key
+from herdkeeper.certificates.issue import KeyPair, key_text, named_key, read_key
 from herdkeeper.shared.names import CERTIFICATE_KEY, PRIVATE_KEY_KEY
 from herdkeeper.shared.time import text_of
 
@@ -35,7 +35,7 @@ def given_authority(values: Mapping[str, str], now: datetime) -> KeyPair:
     except _UNREADABLE as error:
         raise ValueError(f"has no readable certificate in {CERTIFICATE_KEY} ({error}): write one in PEM") from error
     try:
-        key = serialization.load_pem_private_key(values[PRIVATE_KEY_KEY].encode(), None)
+        key = read_key(values[PRIVATE_KEY_KEY])
     except (TypeError, ValueError, UnsupportedAlgorithm) as error:
         raise ValueError(f"has no readable key in {PRIVATE_KEY_KEY} ({error}): write one in PEM without a password") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):

@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CERTIFICATE_LIFE = timedelta(days=365)
 AUTHORITY_LIFE = timedelta(days=3650)
+LONGEST_KEY = 2048
+"""Characters of a key of a curve in PEM, with room for others. A key of another kind can have numbers that take hours, without any other
+thread."""
 BACKDATED = timedelta(days=365)
 """A certificate is valid from this long before it is made, since the operator's clock may be ahead, or another process's behind. A year is
 enough: an operator whose clock is further ahead mostly refuses the API server's certificate, and does nothing.
@@ -64,6 +69,13 @@ def fresh_key() -> str:
 def key_text(key: ec.EllipticCurvePrivateKey) -> str:
     """Returns a key in PEM and PKCS#8."""
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+
+
+def read_key(key: str) -> PrivateKeyTypes | None:
+    """Returns a key in PEM, or None for one that is too long to be of a curve. Raises TypeError, ValueError or UnsupportedAlgorithm."""
+    if len(key) > LONGEST_KEY:
+        return None
+    return serialization.load_pem_private_key(key.encode(), None, unsafe_skip_rsa_key_validation=True)
 
 
 def make_authority(name: str, key: str, validity: Validity) -> KeyPair:
@@ -153,7 +165,10 @@ def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -
 
 
 def _loaded(key: str) -> ec.EllipticCurvePrivateKey:
-    loaded = serialization.load_pem_private_key(key.encode(), None)
+    try:
+        loaded = read_key(key)
+    except (TypeError, UnsupportedAlgorithm) as error:  # one with a password, or of an unknown kind
+        raise ValueError(str(error)) from error
     if not isinstance(loaded, ec.EllipticCurvePrivateKey):
         raise ValueError("the key is not one of an elliptic curve")
     return loaded

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import ssl
 
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[\x00-\x7f]*?-----END CERTIFICATE-----")
+_BEGIN = "-----BEGIN CERTIFICATE-----"
+_CERTIFICATE = re.compile(_BEGIN + r"[\x00-\x2c\x2e-\x7f]*-----END CERTIFICATE-----")
+"""Without `-` in between: one that is begun and never ended would be looked for up to the end of the text, each one again."""
 
 
 def client_context(authorities: str | None, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> ssl.SSLContext:
@@ -25,6 +27,8 @@ def client_context(authorities: str | None, least: ssl.TLSVersion = ssl.TLSVersi
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     certificates = _CERTIFICATE.findall(authorities)
     if not certificates:
-        raise ssl.SSLError("none was found")
+        raise ssl.SSLError(ssl.SSL_ERROR_SSL, "none was found")
+    if len(certificates) < authorities.count(_BEGIN):
+        raise ssl.SSLError(ssl.SSL_ERROR_SSL, "one is damaged")
     context.load_verify_locations(cadata="\n".join(certificates))
     return context
