@@ -21,8 +21,9 @@ _LENGTH = 1 << 18
 
 def long(valid: tuple[bytes, ...]) -> Iterator[bytes]:
     """Yields one byte or word, or a valid value, again and again: who looks for an end from each of them looks for minutes."""
-    for piece in (*(bytes([byte]) for byte in b"\n\r\t 0a:;.,=-/([{<'\\\""), b"ctime:", b"\\\"", *valid):
+    for piece in (*(bytes([byte]) for byte in b"\n\r\t 0a:;.,=-/([{<'\\\""), b"ctime:", b'\\"', *valid):
         yield piece * (_LENGTH // len(piece))
+
 
 _STRANGE: tuple[Any, ...] = (
     None,

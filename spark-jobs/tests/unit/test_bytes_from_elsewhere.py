@@ -9,6 +9,7 @@ import json
 import socket
 import tempfile
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hostile_bytes import DEEP, Decoder, announcing, hostile
+from hostile_bytes import DEEP, Decoder, announcing, hostile, long
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_follower import PlayedTable, stream
@@ -36,7 +37,7 @@ from herdkeeper_jobs.manifests.manifest import Position, read_manifest, read_out
 from herdkeeper_jobs.restore.bookkeeping import Header
 from herdkeeper_jobs.wal.lsn import Lsn
 
-_MOST_BYTES = 16 << 20
+_MOST_BYTES, _MOST_CPU_SECONDS = 16 << 20, 5.0
 _FOLDER = Path(tempfile.mkdtemp(prefix="bytes-from-elsewhere-"))
 _TABLE = TableDefinition("herd", "t", "u", (Column("k", ColumnType.LONG, 0, nullable=False),), ("k",))
 _SEGMENT = SegmentManifest(
@@ -128,6 +129,14 @@ def test_a_length_of_gigabytes_takes_no_memory(decoder: Decoder) -> None:
 @pytest.mark.parametrize("deep", DEEP, ids=lambda deep: deep[:12].decode())
 def test_what_is_nested_without_end_is_refused(decoder: Decoder, deep: bytes) -> None:
     decoder.try_on(deep)
+
+
+@every_decoder
+def test_what_is_long_is_read_or_refused_soon(decoder: Decoder) -> None:
+    for data in long(decoder.valid):
+        began = time.thread_time()
+        decoder.try_on(data)
+        assert time.thread_time() - began < _MOST_CPU_SECONDS, data[:12]
 
 
 @contextmanager
