@@ -28,8 +28,9 @@ class Clock:
     def __init__(self) -> None:
         self.seconds = 1000.0
 
-    def monotonic(self) -> float:
-        return self.seconds
+    def clock_gettime(self, clock: int) -> float:
+        """Also while a machine sleeps, where CLOCK_MONOTONIC stands still."""
+        return self.seconds if clock == time.CLOCK_BOOTTIME else 1000.0
 
     def pass_renew_deadline(self) -> None:
         """A leader that has not renewed since does not count as one any more, and nobody may take over yet."""
@@ -314,6 +315,18 @@ def test_a_leader_that_can_t_renew_ceases_to_count_as_one_before_it_might_be_rep
     clock.pass_renew_deadline()
     assert not first.lease.held()
     wait_until(lambda: bool(first.losses))
+
+
+def test_a_leader_whose_time_was_over_does_not_renew_any_more_though_nobody_else_led_since(election: Election, clock: Clock) -> None:
+    """Its process was paused, and its renewal goes on before anything else has looked at the time."""
+    first = election.candidate("first")
+    first.lease.acquire()
+    first.cable.break_by(first.cable.cut)
+    clock.pass_renew_deadline()
+    wait_until(lambda: bool(first.losses))
+    first.cable.mend()
+    wait_until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()), 10)
+    assert not first.lease.held()
 
 
 def test_a_short_silence_of_the_api_server_costs_no_leadership(election: Election, clock: Clock) -> None:

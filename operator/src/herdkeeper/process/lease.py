@@ -23,13 +23,15 @@ NAME = names.LEASE
 DURATION_SECONDS = 15.0
 RENEW_DEADLINE_SECONDS = 10.0
 RETRY_SECONDS = 2.0
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Counts the time for which the machine slept, too. Others lead meanwhile."""
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A holder's last renewal and when this process first saw it (monotonic seconds)."""
+    """A holder's last renewal and when this process first saw it (seconds of `CLOCK`)."""
 
     holder: str
     renewed: str
@@ -51,7 +53,7 @@ class Lease:
 
     def held(self) -> bool:
         """Whether no other process can have taken the leadership yet."""
-        return self._renewed_at is not None and time.monotonic() - self._renewed_at < RENEW_DEADLINE_SECONDS
+        return self._renewed_at is not None and _now() - self._renewed_at < RENEW_DEADLINE_SECONDS
 
     def acquire(self) -> bool:
         """Wait until this process leads, then keep renewing in a thread. False when it was stopped before."""
@@ -87,7 +89,8 @@ class Lease:
             logger.warning("the Lease could not be released; it ends by itself")
 
     def _renew(self) -> None:
-        while not self._stop.wait(RETRY_SECONDS):
+        # a leader that was paused beyond its time does not go on: others may have led meanwhile
+        while not self._stop.wait(RETRY_SECONDS) and self.held():
             self._try()
 
     def _watch(self) -> None:
@@ -99,7 +102,7 @@ class Lease:
                 return
 
     def _try(self) -> bool:
-        begun = time.monotonic()
+        begun = _now()
         try:
             acquired = self._take_or_renew(begun)
         except (ApiException, HTTPError) as error:
@@ -126,7 +129,7 @@ class Lease:
     def _is_over(self, holder: str, renewed: str, now: float) -> bool:
         """Whether another's Lease stood still for its whole duration, by this process's own clock."""
         if self._seen is None or (self._seen.holder, self._seen.renewed) != (holder, renewed):
-            self._seen = _Seen(holder, renewed, time.monotonic())  # after the read: the renewal may have come while it lasted
+            self._seen = _Seen(holder, renewed, _now())  # after the read: the renewal may have come while it lasted
         return now - self._seen.at > DURATION_SECONDS
 
     def _may_be_held_by_another(self, now: float) -> bool:
@@ -159,6 +162,10 @@ class Lease:
     def _path(self, *, one: bool = True) -> str:
         collection = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
         return f"{collection}/{NAME}" if one else collection
+
+
+def _now() -> float:
+    return time.clock_gettime(CLOCK)
 
 
 def _patience() -> tuple[float, float]:
