@@ -291,6 +291,33 @@ def test_a_drain_that_may_go_on_again_waits_for_the_job_of_the_one_that_overtook
     assert (first.number, second.step) == (1, Wait(Reason.WAITING_FOR_OTHERS, "bookie 1 is drained first"))
 
 
+@pytest.mark.parametrize(
+    ("situation", "moving"),
+    [
+        ("another one's", replace(READ_ONLY, number=2, bookie_id="bk-2", rounds=(Round(1, JobState.RUNNING),))),
+        ("that of another one, whose pod went meanwhile", replace(AWAY, number=2, bookie_id="bk-2", rounds=(Round(1, JobState.RUNNING),))),
+    ],
+)
+def test_a_proof_that_is_made_again_waits_for_the_job_that_moves_ledgers(situation, moving):
+    """Somebody deleted the Job of a bookie that is stopped, so it comes first; its new Job would copy beside the other one."""
+    again = replace(STOPPED, rounds=(Round(1, JobState.ABSENT),), retirement=JobState.DONE)
+    steps = {drain.number: drain.step for drain in drains_of({1: again, 2: moving}, HEALTHY)}
+    assert steps[1] == Wait(Reason.WAITING_FOR_OTHERS, "ledgers of bookie 2 are moved first"), situation
+    assert not any(isinstance(step, Move) for step in steps.values())
+
+
+def test_a_round_whose_job_somebody_deleted_waits_for_the_job_of_a_later_one():
+    rounds = (Round(1, JobState.ABSENT), Round(2, JobState.RUNNING))
+    (drain,) = drains_of({1: replace(READ_ONLY, rounds=rounds)}, HEALTHY)
+    assert isinstance(drain.step, Wait)
+
+
+def test_a_drain_whose_bookie_goes_while_its_job_runs_lets_no_other_job_begin():
+    gone = replace(AWAY, number=2, bookie_id="bk-2", rounds=(Round(1, JobState.RUNNING),))
+    other = replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),))
+    assert [drain.step for drain in drains_of({1: other, 2: gone}, HEALTHY) if isinstance(drain.step, Move)] == []
+
+
 def test_a_bookie_that_was_stopped_too_early_comes_back_while_another_one_is_retired():
     first, second = drains_of({1: replace(STOPPED, shares=(WRITTEN,)), 2: replace(STOPPED, number=2, bookie_id="bk-2")}, HEALTHY)
     assert (first.number, first.step) == (2, RetireIdentity())

@@ -128,3 +128,24 @@ def test_a_ledger_that_autorecovery_copies_is_moved_once_its_lock_is_free(stage:
     assert code == 0, said
     assert stage.found(CLOSED) == ({0: MOVED}, True)
     assert stage.client.get_children(lock.rpartition("/")[0]) == []
+
+
+def test_two_jobs_of_a_drain_at_once_move_each_ledger_once(stage: Stage) -> None:
+    """The pod of the first may live on, on a machine that the cluster took for lost, or its Job was deleted and made again."""
+    ledgers = range(100, 132)
+    for ledger in ledgers:
+        stage.put(ledger, {0: BOTH}, closed=True)
+    record = "".join(f"{ledger} 0:0\n" for ledger in ledgers)
+
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(stage.servers.move_recorded, LEAVES, record)
+        wait_for("the first Job", lambda: "move-0" in stage.servers.processes or Pending("it has not started"), Limit(60))
+        jobs = [first.result, threads.submit(stage.servers.move_recorded, LEAVES, record).result]
+        ended = [job() for job in jobs]
+
+    assert [code for code, _ in ended] == [0, 0], ended
+    assert {ledger: stage.found(ledger) for ledger in ledgers} == dict.fromkeys(ledgers, ({0: MOVED}, True))
+    said = [line for _, output in ended for line in output.splitlines()]
+    assert sorted(said.count(f"ledger {ledger}: MOVE") for ledger in ledgers) == [1] * len(ledgers)
+    assert stage.read_back(record).trouble == ()
+    assert stage.client.get_children(lock_path(LEDGERS_ROOT, ledgers[0]).rpartition("/")[0]) == []

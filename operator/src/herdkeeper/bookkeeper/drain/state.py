@@ -15,6 +15,7 @@ from herdkeeper.bookkeeper.drain.procedure import (
     MakeReadOnly,
     MarkDraining,
     Mode,
+    Move,
     Restart,
     Round,
     Step,
@@ -47,10 +48,12 @@ class Drain:
 
 
 def drains_of(bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown) -> tuple[Drain, ...]:
-    """Returns the drains of these bookies, by number, the one being emptied first."""
+    """Returns the drains of these bookies, by number, the one being emptied first. One Job moves ledgers at a time."""
     drains = (Drain(number, bookie, _step(bookie, bookies, cluster_state)) for number, bookie in bookies.items())
     ordered = sorted(drains, key=_order)
-    return tuple(drain if drain is ordered[0] else _after(ordered[0].number, drain) for drain in ordered)
+    first = ordered[0].number if ordered else None
+    moving = next((drain.number for drain in ordered if _moves(drain.bookie)), None)
+    return tuple(_waiting_for(moving, drain) if drain.number == first else _after(first, drain) for drain in ordered)
 
 
 def _step(bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie | Unknown], cluster_state: ClusterState | Unknown) -> Step:
@@ -62,10 +65,21 @@ def _step(bookie: DrainingBookie | Unknown, bookies: Mapping[int, DrainingBookie
     return next_step(bookie, replace(cluster_state, also_leaving=others) if isinstance(cluster_state, ClusterState) else cluster_state)
 
 
-def _after(first: int, drain: Drain) -> Drain:
+def _waiting_for(moving: int | None, drain: Drain) -> Drain:
+    """Returns the first drain, which waits for the Job of another round before it begins one: one that is stopped comes before it."""
+    if moving is None or not isinstance(drain.step, Move):
+        return drain
+    return replace(drain, step=Wait(Reason.WAITING_FOR_OTHERS, f"ledgers of bookie {moving} are moved first"))
+
+
+def _after(first: int | None, drain: Drain) -> Drain:
     if isinstance(drain.step, Wait | MarkDraining | MakeReadOnly | Restart | CloseLedgers):
         return drain
     return replace(drain, step=Wait(Reason.WAITING_FOR_OTHERS, f"bookie {first} is drained first"))
+
+
+def _moves(bookie: DrainingBookie | Unknown) -> bool:
+    return isinstance(bookie, DrainingBookie) and any(begun.job is JobState.RUNNING for begun in bookie.rounds)
 
 
 def _order(drain: Drain) -> tuple[bool, bool, bool, bool, int]:
@@ -75,7 +89,7 @@ def _order(drain: Drain) -> tuple[bool, bool, bool, bool, int]:
     bookie = drain.bookie
     if isinstance(bookie, Unknown):
         return (True, True, True, True, -drain.number)
-    moves = any(begun.job is JobState.RUNNING for begun in bookie.rounds)
+    moves = _moves(bookie)
     waits = isinstance(drain.step, CloseLedgers) or (isinstance(drain.step, Wait) and drain.step.reason in _HELD)
     held = waits and not moves
     return (held or bookie.is_left_to_kubernetes, not bookie.scaled_to_zero, not moves, not bookie.rounds, -drain.number)
