@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
 from herdkeeper.clients import kubernetes as reading
 from herdkeeper.clients.kubernetes import parsed
 from herdkeeper.engine.result import Outcome
+from herdkeeper.settings import Settings
 
 PAUSED = "herdkeeper.io/paused"
 BOOKKEEPER = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3}
@@ -64,6 +66,28 @@ def test_a_running_cluster_whose_spec_becomes_invalid_keeps_what_it_has(stage: S
     assert stage.reconcile("ZooKeeperCluster", "zk").outcome is Outcome.REFUSED
     assert stage.versions() == before
     assert stage.found("ZooKeeperCluster", "zk")["status"]["address"] == address
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_of_a_refused_cluster_the_operator_changes_only_where_it_is_admitted_from(stage: Stage, paused: bool) -> None:
+    """It moved to another namespace. Where policies are enforced it could not see this cluster's servers any more."""
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "clients": []})
+    stage.settle("ZooKeeperCluster", "zk")
+    policy = stage.found("NetworkPolicy", "zk-zookeeper")
+    before = json.dumps(policy["spec"])
+    moved = json.loads(before.replace(f'"{Settings().namespace}"', '"where-it-was"'))
+    assert moved != policy["spec"]
+    stage.patch("NetworkPolicy", "zk-zookeeper", {"spec": moved})
+    stage.patch("ZooKeeperCluster", "zk", {"spec": {"clients": None, "config": {"dataDir": "/tmp"}}})
+    if paused:
+        stage.patch("ZooKeeperCluster", "zk", {"metadata": {"annotations": {PAUSED: "true"}}})
+    versions = stage.versions()
+    assert stage.reconcile("ZooKeeperCluster", "zk").outcome is Outcome.REFUSED
+    assert stage.found("NetworkPolicy", "zk-zookeeper")["spec"] == (moved if paused else policy["spec"])
+    changed = {name for name, version in stage.versions().items() if version != versions.get(name)}
+    assert changed == (set() if paused else {("NetworkPolicy", "zk-zookeeper")})
+    with nothing_written(stage):
+        stage.reconcile("ZooKeeperCluster", "zk")
 
 
 def test_more_copies_in_a_ledger_than_bookies_are_refused_before_anything_is_made(stage: Stage) -> None:

@@ -15,7 +15,12 @@ from herdkeeper.bookkeeper.validate import bookkeeper_refusals
 from herdkeeper.engine.kinds import steps_by_kind
 from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.planning.actions import Apply, Delete, Plan
-from herdkeeper.planning.network_policies import build_server_policies, plan_network_policies, with_network_policies
+from herdkeeper.planning.network_policies import (
+    admit_moved_operator,
+    build_server_policies,
+    plan_network_policies,
+    with_network_policies,
+)
 from herdkeeper.settings import Settings
 from herdkeeper.shared.reason import Reason
 from herdkeeper.zookeeper.state import Ensemble
@@ -69,6 +74,19 @@ def test_policies_as_intended_get_no_write(kind: str, stored: Any, peers: Any) -
     cluster = with_spec(quickstart(kind), clients=peers) if peers else quickstart(kind)
     found = live(build_server_policies(cluster, HOME))
     assert plan_network_policies(cluster, objects({key: stored(item) for key, item in found.items()}), HOME) == ()
+
+
+@kinds
+def test_after_a_move_of_the_operator_a_refused_resource_admits_it_and_no_other_from_its_former_namespace(kind: str) -> None:
+    cluster = with_spec(quickstart(kind), clients=(NetworkPeer(namespace_labels={"team": "a"}),))
+    before = live(build_server_policies(cluster, "before"))
+    actions = admit_moved_operator(objects(before), HOME)
+    after = [each for each in build_server_policies(cluster, HOME) if each not in build_server_policies(cluster, "before")]
+    assert [(action.manifest["metadata"]["name"], action.manifest["spec"], action.new) for action in actions] == [
+        (each["metadata"]["name"], each["spec"], False) for each in after
+    ]
+    assert actions
+    assert admit_moved_operator(objects(live(build_server_policies(cluster, HOME))), HOME) == ()
 
 
 @kinds

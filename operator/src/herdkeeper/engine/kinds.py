@@ -50,7 +50,7 @@ from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
 from herdkeeper.planning.actions import Plan
 from herdkeeper.planning.identities import with_identities
-from herdkeeper.planning.network_policies import with_network_policies
+from herdkeeper.planning.network_policies import admit_moved_operator, with_network_policies
 from herdkeeper.planning.pruning import safe_from_pruning
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Summary
@@ -70,9 +70,10 @@ KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
 class Steps:
     """How one kind is reconciled. What was observed holds the resource, too.
 
-    `summarize` also takes the status fields that the plan decides. `plan_deletion` also takes the seconds that the deletion has waited for
-    a silent backend; it is None for kinds without data of their own. `observe_ledgers` adds what a plan needs rarely. `show_gauges`
-    sets the kind's own gauges; it also takes the fields of the new status. `remove_gauges` removes those of a resource that is gone.
+    `summarize` also takes the status fields that the plan decides. `plan_refused` is the plan of a refused resource, which uses nothing of
+    its spec. `plan_deletion` also takes the seconds that the deletion has waited for a silent backend; it is None for kinds without data of
+    their own. `observe_ledgers` adds what a plan needs rarely. `show_gauges` sets the kind's own gauges; it also takes the fields of the
+    new status. `remove_gauges` removes those of a resource that is gone.
     """
 
     observe: Callable[[Any, ClusterReader], Any]
@@ -80,6 +81,7 @@ class Steps:
     plan: Callable[[Any], Plan]
     summarize: Callable[[Any, Mapping[str, Any]], Summary]
     plan_deletion: Callable[[Any, float], Plan] | None = None
+    plan_refused: Callable[[Any], Plan] = lambda _: Plan()
     observe_ledgers: Callable[[Any, ClusterReader], Any] | None = None
     show_gauges: Callable[[Any, Mapping[str, Any]], None] = lambda *_: None
     remove_gauges: Callable[[ObjectKey], None] = lambda _: None
@@ -94,6 +96,10 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         plan = safe_from_pruning(with_identities(plan, seen.cluster, component, seen.identities), seen.objects)
         return with_network_policies(plan, seen.cluster, seen.objects, settings.namespace)
 
+    def refused_plan(seen: Any) -> Plan:
+        """Without access to its servers, the operator could not even replace a lost leader of a refused database."""
+        return Plan(admit_moved_operator(seen.objects, settings.namespace))
+
     return {
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
@@ -101,6 +107,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda ensemble: servers_plan(plan_zookeeper(ensemble), ensemble, names.ZOOKEEPER_COMPONENT),
             lambda ensemble, _: summarize_zookeeper(ensemble),
             lambda ensemble, _: plan_zookeeper_deletion(ensemble),
+            refused_plan,
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
@@ -108,6 +115,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda fleet: servers_plan(plan_bookkeeper(fleet, spark), fleet, names.BOOKIE_COMPONENT),
             lambda fleet, _: summarize_bookkeeper(fleet),
             plan_bookkeeper_deletion,
+            refused_plan,
             observe_ledgers,
             show_gauges=lambda fleet, _: LAST_AUDITS.show_cluster(fleet.cluster),
             remove_gauges=LAST_AUDITS.forget,
@@ -118,6 +126,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda fleet: servers_plan(plan_herddb(fleet), fleet, names.HERDDB_COMPONENT),
             lambda fleet, _: summarize_herddb(fleet),
             plan_herddb_deletion,
+            refused_plan,
         ),
         Tablespace.KIND: Steps(
             observe_tablespace,

@@ -93,6 +93,8 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
     seen = steps.observe(resource, clients.reader)
     if not deleting and (refusals := steps.refusals(seen)):
         steps.show_gauges(seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
+        if paused_by(resource.metadata.annotations) is None:
+            execute(resource, steps.plan_refused(seen), clients)
         return _refuse(resource, refusals, clients)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:
@@ -204,7 +206,7 @@ def _gone(key: Key, steps: Steps) -> Result:
 
 
 def _refuse(resource: Resource, refusals: tuple[Refusal, ...], clients: Clients) -> Result:
-    """Change nothing but the status while the spec is refused."""
+    """Write the status, which is all that a refused spec changes."""
     _write_status(resource, refused_status(resource, refusals, text_of_now()), clients)
     return Result(Outcome.REFUSED)
 

@@ -22,6 +22,7 @@ KIND = "NetworkPolicy"
 Servers = ZooKeeperCluster | BookKeeperCluster | HerdDBCluster
 Peers = tuple[NetworkPeer, ...] | None
 """None means everybody."""
+_OPERATOR = {"matchLabels": {names.COMPONENT_LABEL: names.OPERATOR_COMPONENT}}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,27 @@ def _added_to(manifest: Json, objects: Objects) -> Apply | None:
     spec = live["spec"] if live is not None else {}
     added = any(difference(spec[field], intended) is not None for field, intended in manifest["spec"].items() if field in spec)
     return Apply(with_intent(manifest), new=False, reason=Reason.UPDATING) if added else None
+
+
+def admit_moved_operator(objects: Objects, operator_namespace: str) -> tuple[Action, ...]:
+    """Returns the actions by which live policies admit the operator from its present namespace alone. All else in them stays: this is for
+    a resource whose spec is refused.
+    """
+    actions = list[Action]()
+    for live in objects.of_kind(KIND):
+        spec = {**live["spec"], "ingress": [_admitting(rule, operator_namespace) for rule in live["spec"].get("ingress") or []]}
+        if difference(spec, live["spec"]) is not None:
+            metadata = {key: value for key, value in live["metadata"].items() if key in ("name", "namespace", "labels", "ownerReferences")}
+            manifest = {"apiVersion": live["apiVersion"], "kind": KIND, "metadata": metadata, "spec": spec}
+            actions.append(Apply(with_intent(manifest), new=False, reason=Reason.UPDATING))
+    return tuple(actions)
+
+
+def _admitting(rule: Json, operator_namespace: str) -> Json:
+    """Returns a rule with the operator's peer in this namespace, if it has one."""
+    here = _named(operator_namespace)
+    peers = [{**peer, "namespaceSelector": here} if peer.get("podSelector") == _OPERATOR else peer for peer in rule.get("from") or []]
+    return {**rule, "from": peers} if peers else rule
 
 
 def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Json, ...]:
@@ -134,8 +156,7 @@ def _peers(entrance: Entrance, guarded: _Guarded) -> list[Json] | None:
     for admitted in entrance.admitted:
         match admitted:
             case Operator():
-                operator = {"matchLabels": {names.COMPONENT_LABEL: names.OPERATOR_COMPONENT}}
-                peers.append(_peer(_named(guarded.operator_namespace), operator))
+                peers.append(_peer(_named(guarded.operator_namespace), _OPERATOR))
             case Ours():
                 peers.append(_peer(here, _selector(admitted, guarded.owner)))
             case Declared():
