@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import PLACES, Destination, JobStatus, SparkJob, job_rules, place_rules, unchanged_job
+from herdkeeper.api.job import PLACES, Destination, JobResource, JobStatus, SparkJob, job_rules, place_rules, unchanged_job
 from herdkeeper.api.resource import (
     NAME_RULES,
     DeletionPolicy,
@@ -15,7 +15,6 @@ from herdkeeper.api.resource import (
     PrinterColumn,
     Quantity,
     Reference,
-    Resource,
     Rule,
     formatted,
     refusal,
@@ -174,7 +173,7 @@ class CheckpointStatus(JobStatus):
 _MADE_ONCE = "the job may have read it already; create a new Checkpoint"
 
 
-class Checkpoint(Resource):
+class Checkpoint(JobResource):
     """A checkpoint."""
 
     KIND: ClassVar[str] = "Checkpoint"
@@ -216,11 +215,6 @@ class Checkpoint(Resource):
 
     spec: CheckpointSpec
     status: CheckpointStatus | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its run has ended, by its status."""
-        return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
     def place(self) -> str:

@@ -18,6 +18,7 @@ from herdkeeper.api.resource import (
     Model,
     ObjectName,
     Quantity,
+    Resource,
     Rule,
     SecretReference,
     Status,
@@ -264,3 +265,14 @@ class JobStatus(Status):
     def told(self) -> str:
         """Why the run failed, else what `message` says of it."""
         return self.failure or self.message or ""
+
+
+class JobResource(Resource):
+    """A resource that runs its job once, and stays as its record."""
+
+    status: JobStatus | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its run has ended, by its status."""
+        return self.status is not None and self.status.phase in ("Succeeded", "Failed")

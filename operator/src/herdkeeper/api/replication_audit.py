@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination, job_rules, unchanged_job
+from herdkeeper.api.job import JobResource, JobStatus, SparkJob, VolumeDestination, job_rules, unchanged_job
 from herdkeeper.api.resource import (
     NAME_RULES,
     Instant,
@@ -14,7 +14,6 @@ from herdkeeper.api.resource import (
     PrinterColumn,
     Quantity,
     Reference,
-    Resource,
     Rule,
     refusal,
     unchanged,
@@ -207,7 +206,7 @@ _MADE_ONCE = "the job may have read it already; create a new ReplicationAudit"
 """For everything but the window: all parts of a paused run must use the same settings."""
 
 
-class ReplicationAudit(Resource):
+class ReplicationAudit(JobResource):
     """An audit."""
 
     KIND: ClassVar[str] = "ReplicationAudit"
@@ -240,8 +239,3 @@ class ReplicationAudit(Resource):
 
     spec: ReplicationAuditSpec
     status: ReplicationAuditStatus | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its run has ended, by its status."""
-        return self.status is not None and self.status.phase in ("Succeeded", "Failed")

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.codecs.herddb.tablespace import tablespace_path
 from herdkeeper.herddb.leadership.decision import Move
+from herdkeeper.herddb.record_change import record_change
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.planning.actions import Action, ChangeTablespaceRecord, CheckpointFollower, WakeNodes
@@ -43,9 +43,8 @@ def _checkpoint(cluster: HerdDBCluster, due_move: TablespaceMove) -> tuple[Check
 
 def _change(cluster: HerdDBCluster, log: LogStore, due_move: TablespaceMove) -> ChangeTablespaceRecord:
     found, move = due_move
-    path = tablespace_path(cluster.names.herd_root, found.record.name)
-    moved, why = replace(found.record, leader=move.to), f"led by {move.to}, since {move.why}"
-    return ChangeTablespaceRecord(log.zookeeper_address, path, moved, found.version, why, Reason.LEADER_MOVED)
+    moved = replace(found, record=replace(found.record, leader=move.to))
+    return record_change(cluster, log, moved, f"led by {move.to}, since {move.why}", Reason.LEADER_MOVED)
 
 
 def _wake(cluster: HerdDBCluster, moves: Iterable[TablespaceMove]) -> tuple[WakeNodes, ...]:

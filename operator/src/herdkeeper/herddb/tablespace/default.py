@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from herdkeeper.api import HerdDBCluster
-from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, tablespace_path
-from herdkeeper.herddb.state.cluster import VersionedRecord
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE
+from herdkeeper.herddb.record_change import record_change
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.tablespace.plan import EXPECTED_REPLICAS
@@ -32,7 +31,7 @@ def plan_default_tablespace(fleet: SqlFleet, log: LogStore, leaving: Sequence[st
     record = found.record
     if (record.expected_replica_count, record.max_leader_inactivity_millis) != (EXPECTED_REPLICAS, MAX_INACTIVITY_MILLIS):
         wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=MAX_INACTIVITY_MILLIS)
-        return (_change(fleet.cluster, log, VersionedRecord(wished, found.version), "failover enabled"),)
+        return (record_change(fleet.cluster, log, replace(found, record=wished), "failover enabled"),)
     ready = [node for node in fleet.staying if fleet.objects.pod_ready(node)]
     free = [node for node in ready if node not in record.replicas and not isinstance(fleet.view_of(node), Unknown)]
     # at least one: while no remaining node serves, leaving nodes keep their replicas
@@ -41,14 +40,9 @@ def plan_default_tablespace(fleet: SqlFleet, log: LogStore, leaving: Sequence[st
     match next_replica(ReplicaState(record, wanted, frozenset(leaving), copies, free)):
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
-            return (_change(fleet.cluster, log, VersionedRecord(grown, found.version), f"replica on {node}"),)
+            return (record_change(fleet.cluster, log, replace(found, record=grown), f"replica on {node}"),)
         case RemoveReplica(node, why):
             fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
-            return (_change(fleet.cluster, log, VersionedRecord(fewer, found.version), f"no replica on {node} any more, since {why}"),)
+            return (record_change(fleet.cluster, log, replace(found, record=fewer), f"no replica on {node} any more, since {why}"),)
         case _:
             return ()
-
-
-def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:
-    root = cluster.names.herd_root
-    return ChangeTablespaceRecord(log.zookeeper_address, tablespace_path(root, wished.record.name), wished.record, wished.version, why)

@@ -12,12 +12,13 @@ from typing import assert_never
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import MadeMark
-from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.promotion import promotion_bars
 from herdkeeper.herddb.log.archive_expiry import expiry_steps
 from herdkeeper.herddb.log.in_time import seconds_to_stalled_stream, seconds_to_turn
 from herdkeeper.herddb.log.plan_archive import archive_steps
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
+from herdkeeper.herddb.record_change import record_change
 from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.state.tls import is_encrypted, why_no_login
@@ -279,8 +280,7 @@ def _for_clients(seen: TablespaceObserved, plan: Plan) -> Plan:
 def _change(seen: TablespaceObserved, found: VersionedRecord, record: TablespaceRecord, why: str) -> ChangeTablespaceRecord:
     if seen.herddb is None or seen.log is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
-    root = seen.herddb.names.herd_root
-    return ChangeTablespaceRecord(seen.log.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
+    return record_change(seen.herddb, seen.log, replace(found, record=record), why)
 
 
 def _by_work(seen: TablespaceObserved, without: set[str]) -> list[str]:
