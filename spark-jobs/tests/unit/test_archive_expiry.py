@@ -18,15 +18,16 @@ from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from test_checkpoint_manifest import manifest, table
-from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, killing, manifests
+from test_log_archive import IDENTITY, Archive, FullVolume, Killed, Looks, in_a_folder, killing, manifests
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import cli, expiry
+from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.expiry import delete_segments, due, expired, sweep
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile, Position, commit_manifest
-from herdkeeper_jobs.storage.stored_path import StoredPath, remove_file
+from herdkeeper_jobs.storage.stored_path import StoredPath, new_file, remove_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
 ORDER_PATH = "/db/herd/logArchive/0ab/expiry"
@@ -345,6 +346,18 @@ def test_the_program_goes_on_archiving_and_deletes_nothing_while_the_oldest_mani
     assert (last.held.first, last.held.last) == ((3, 0), (7, 1))
     assert ("is not a manifest" in last.trouble, "is not a manifest" in last.expiry_trouble) == (True, True)
     assert before < files(archive)
+
+
+def test_what_has_expired_makes_room_on_a_full_volume(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = archive.log.metadata
+    archive.write(7, 2, closed=True)
+    monkeypatch.setattr(archived_segment, "new_file", lambda path: FullVolume(new_file(path)))
+    metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
+    archiver(archive, monkeypatch)
+    told = decode_archive_progress(metadata.told[PROGRESS_PATH])
+    assert told.held is not None
+    assert ("No space left on device" in told.trouble, told.expiry_trouble) == (True, "")
+    assert (told.held.first, told.held.last, len(files(archive))) == ((3, 4), (5, 2), 16)
 
 
 def test_the_program_deletes_nothing_while_zookeeper_takes_no_report(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
 from herdkeeper_jobs.log_source import LogSource
 from herdkeeper_jobs.manifests.manifest import Identity
-from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, found_below, new_file, remove_file
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -610,6 +610,31 @@ def test_an_archive_whose_files_are_gone_is_not_begun_anew_while_the_log_could_c
     archive.log.drop(3)
     archive.log.drop(5)
     assert cli.main(arguments) == 0, "nothing can continue the lost one any more"
+
+
+class FullVolume:
+    """A file for which there is no room behind its first bytes."""
+
+    def __init__(self, file: NewFile) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        self._file.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def test_a_segment_for_which_there_is_no_room_leaves_no_part_of_it(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look would take more of the volume otherwise, and what expires would make no room."""
+    archive.write(3, 5, closed=True)
+    with monkeypatch.context() as full:
+        full.setattr(archived_segment, "new_file", lambda path: FullVolume(new_file(path)))
+        with pytest.raises(OSError, match="No space left on device"):
+            archive.copy()
+    assert found_below(archive.folder, "log/data/run-1/*") == []
+    assert archive.copy().entries == 5
 
 
 def test_a_long_backlog_is_reported_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,9 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
     except Exception as error:
         failed = _failed(error)
         if parsed.place:
-            publish_progress(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
+            told = replace(before, trouble=failed.sentence[:_MOST_TROUBLE])
+            # What expires makes room on a full volume.
+            publish_progress(catalog.client, place, _expire(catalog, place, told) if isinstance(error, OSError) else told)
         return failed
     newest = None if copied.end is None else copied.end.first.lsn
     return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete, newest)

@@ -37,6 +37,7 @@ from herdkeeper_jobs.storage.stored_path import (
     names_from,
     new_file,
     read_files,
+    remove_file,
     sync_folder,
 )
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -307,8 +308,13 @@ def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
 
 
 def _write(folder: StoredPath, name: str, content: bytes) -> None:
-    with contextlib.closing(new_file(folder / name)) as file:
-        file.write(content)
+    try:
+        with contextlib.closing(new_file(folder / name)) as file:
+            file.write(content)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove_file(folder / name)  # on a full volume each look would take more of it
+        raise
     for above in PurePosixPath(name).parents:
         sync_folder(folder / str(above))
 
