@@ -32,7 +32,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL, Id
 
 from herdkeeper.certificates.access import Access, Rights
-from herdkeeper.clients.look import require_time
+from herdkeeper.clients.look import require_room, require_time
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, NOBODY, EnsembleCredentials, MemberSession, Wake
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.tls.identity import Identity
@@ -46,6 +46,8 @@ GOODBYE_SECONDS = 2.0
 FORGOTTEN_SECONDS = 900.0
 """A session without requests for so long is ended: its ensemble is probably gone. No reconcile takes as long."""
 REQUESTS_IN_FLIGHT = 64
+BYTES_OF_A_NAME = 64
+"""In memory, besides its characters."""
 
 NO_ACCESS: Mapping[str, Access] = MappingProxyType({})
 
@@ -120,9 +122,11 @@ class Znodes:
         def get() -> tuple[str, ...] | None:
             self._sync(path)
             try:
-                return tuple(sorted(self._answer(self._client.get_children_async(path, watch=self._session.watched_by(wake)))))
+                found = self._answer(self._client.get_children_async(path, watch=self._session.watched_by(wake)))
             except NoNodeError:
                 return None
+            require_room(sum(map(len, found)) + BYTES_OF_A_NAME * len(found))
+            return tuple(sorted(found))
 
         return self._ask(path, get)
 
@@ -276,6 +280,7 @@ class Znodes:
             data, stat = self._answer(request)
         except NoNodeError:
             return None
+        require_room(len(data))
         return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid), int(stat.pzxid))
 
     def _answer(self, request: Any) -> Any:

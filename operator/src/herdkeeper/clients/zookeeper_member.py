@@ -35,6 +35,8 @@ GOODBYE_SECONDS = 2.0
 """After that a member that has not confirmed the close, but keeps sending, is cut off: kazoo would read forever."""
 MOST_BYTES = 4 << 20
 """Of an answer: the default limit of ZooKeeper's own client (`jute.maxbuffer`)."""
+MOST_BYTES_WAITING = 2 * MOST_BYTES
+"""Of the answers that nobody has taken yet: 64 requests may be under way."""
 
 
 Wake = Callable[[Any], None]
@@ -53,11 +55,19 @@ NOBODY = EnsembleCredentials()
 
 
 class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection with a size limit for answers: kazoo would keep any announced size in memory."""
+    """kazoo's connection with a size limit for answers: kazoo would keep any announced size in memory.
+
+    `waiting` are the bytes since an answer was taken last.
+    """
+
+    waiting = 0
 
     def _read(self, length: int, timeout: float) -> bytes:
         if not 0 <= length <= MOST_BYTES:
             raise ConnectionDropped(f"an answer of {length} bytes is refused: at most {MOST_BYTES}")
+        self.waiting += length
+        if self.waiting > MOST_BYTES_WAITING:
+            raise ConnectionDropped(f"answers of {self.waiting} bytes are refused: at most {MOST_BYTES_WAITING}")
         return bytes(super()._read(length, timeout))
 
 
@@ -70,6 +80,10 @@ class BoundedClient(KazooClient):  # type: ignore[misc]
         super().__init__(**settings)
         made = self._connection
         self._connection = _BoundedConnection(self, made.retry_sleeper, logger=made.logger, sasl_options=made.sasl_options)
+
+    def taken(self) -> None:
+        """Record that an answer was taken."""
+        self._connection.waiting = 0
 
 
 class MemberSession:
@@ -125,6 +139,7 @@ class MemberSession:
             self._silent = True
             raise
         finally:
+            self.client.taken()
             if time.monotonic() - began < ANSWER_SECONDS:
                 self._patience_seconds = ANSWER_SECONDS
 

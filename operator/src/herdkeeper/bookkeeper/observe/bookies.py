@@ -46,6 +46,9 @@ from herdkeeper.shared.unknown import Unknown
 READ_ONLY_CHILD = "readonly"
 MOST_MARKS = 1000
 """Maximum number of marks to read: enough to show that many are left, and whether they decrease."""
+MOST_BOOKIES = 2000
+"""Identities in the metadata. A cluster has at most 999 bookies, and those that leave; with an ensemble's names without end, a look would
+not end either."""
 _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 
@@ -166,11 +169,16 @@ def read_ledgers_metadata(znodes: Znodes, root: str, wake: Wake | None = None) -
     znodes.children(marks_path(root), wake)
     marks = _read_marks(znodes, root)
     auditor = _AUDITOR.search(election[0]) if election is not None and votes else None
+    writable = frozenset(znodes.children(f"{root}/available", wake) or ()) - {READ_ONLY_CHILD}
+    read_only = frozenset(znodes.children(f"{root}/available/{READ_ONLY_CHILD}", wake) or ())
+    cookies = frozenset(znodes.children(f"{root}/cookies", wake) or ())
+    if (named := len(writable | read_only | cookies)) > MOST_BOOKIES:
+        return Unknown(f"{root} in ZooKeeper names {named} bookies, and no cluster has more than {MOST_BOOKIES}: see who wrote them")
     return LedgersMetadata(
         instance_id=instance[0].decode(errors="replace"),
-        writable=frozenset(znodes.children(f"{root}/available", wake) or ()) - {READ_ONLY_CHILD},
-        read_only=frozenset(znodes.children(f"{root}/available/{READ_ONLY_CHILD}", wake) or ()),
-        cookies=frozenset(znodes.children(f"{root}/cookies", wake) or ()),
+        writable=writable,
+        read_only=read_only,
+        cookies=cookies,
         auditor=auditor[1].decode(errors="replace") if auditor else None,
         under_replicated=marks.ledgers > 0,
         marks=marks,

@@ -49,9 +49,10 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
     existing = _existing(named, objects, cookies)
     retired = {number for number in existing if is_retired(named, objects, cookies, number)}
     lost = _lost(cluster, [number for number in existing if number not in retired], objects, metadata)
-    refused = retired | set(cluster.spec.drain) | {each.number for each in lost}
+    gone = {each.number for each in lost}
+    refused = retired | set(cluster.spec.drain) | gone
     staying = [number for number in existing if number not in refused][: cluster.spec.bookies]
-    leaving = (number for number in existing if number not in staying and number not in {each.number for each in lost})
+    leaving = (number for number in existing if number not in staying and number not in gone)
     # one that is still registered may still serve: it is replaced after its session has ended
     missing = cluster.spec.bookies - len(staying) - sum(bool(each.registered) for each in lost)
     first = next_number(cluster, existing)

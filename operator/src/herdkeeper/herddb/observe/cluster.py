@@ -43,6 +43,9 @@ from herdkeeper.shared.unknown import Unknown
 
 T = TypeVar("T")
 
+MOST_TABLESPACES = 2000
+"""Of a HerdDBCluster. What is decided for each, and for each node, must fit into the operator's memory."""
+
 
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
     """Returns all that is known of a cluster: its leaders, its credentials, and its root in ZooKeeper."""
@@ -208,6 +211,8 @@ def _times(
 def _records(znodes: Znodes, root: str, reader: ClusterReader) -> dict[str, VersionedRecord] | Unknown:
     """Returns HerdDB's record of each tablespace, with the time of its last change."""
     known = znodes.children(tablespaces_path(root), reader.wake) or ()
+    if len(known) > MOST_TABLESPACES:
+        return Unknown(f"{root} in ZooKeeper has {len(known)} tablespaces, more than {MOST_TABLESPACES}: drop those not in use")
     found = {name: znodes.read_changed(tablespace_path(root, name), reader.wake) for name in known}
     try:
         return {

@@ -30,4 +30,7 @@ def read_times(znodes: Znodes, root: str, records: Mapping[str, VersionedRecord]
         None if last is None else last.changed_at,
         {node: znode.changed_at for node, znode in zip(nodes, registered, strict=True) if znode is not None},
     )
-    return times, {name: {node: znode.changed_at for (of, node), znode in beats.items() if of == name} for name in records}
+    heartbeats: dict[str, dict[str, float]] = {name: {} for name in records}
+    for (name, node), znode in beats.items():
+        heartbeats[name][node] = znode.changed_at
+    return times, heartbeats
