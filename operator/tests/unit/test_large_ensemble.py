@@ -7,6 +7,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -127,5 +128,5 @@ def test_of_tablespaces_without_end_none_is_read() -> None:
     """For each of them something would be kept of each node."""
     for tablespaces, why in ((MOST_TABLESPACES, None), (MOST_TABLESPACES + 1, f"has {MOST_TABLESPACES + 1} tablespaces")):
         reader = ClusterReader(cast(Any, None), cast(Any, Names(tablespaces)), cast(Any, None))
-        found = _ask(reader, LOG, lambda znodes, reader=reader: _records(znodes, "/herd", reader))
+        found = _ask(reader, LOG, partial(_records, root="/herd", reader=reader))
         assert found == {} if why is None else isinstance(found, Unknown) and why in found.why

@@ -26,6 +26,8 @@ from herdkeeper.shared.unknown import Unknown
 
 MOST_LEDGERS = 200_000
 """The operator's memory is made for so many."""
+MOST_KEPT = 600_000
+"""Bookies that ledgers name, and places of the bookies that are looked for, in all ledgers together. For these, too."""
 MOST_FOLDERS = 4
 """In the path of a ledger, in any layout."""
 PAGE = 1000
@@ -171,6 +173,7 @@ class _Tally:
     counts: dict[str, list[int]] = field(default_factory=dict)
     breaking: list[int] = field(default_factory=list)
     uncopied: list[int] = field(default_factory=list)
+    places: int = 0
 
     def __post_init__(self) -> None:
         self.shares = {bookie_id: [] for bookie_id in self.request.bookies}
@@ -178,7 +181,7 @@ class _Tally:
         self.still_open = self.largest
 
     def add(self, metadata: LedgerMetadata) -> None:
-        """Count a ledger."""
+        """Count a ledger. Raises MalformedDataError if there is more to keep than fits."""
         self.ledgers, lost = self.ledgers + 1, self.request.lost
         self.largest = max(self.largest, metadata.ensemble_size)
         self.still_open = self.still_open if metadata.closed else max(self.still_open, metadata.ensemble_size)
@@ -192,6 +195,9 @@ class _Tally:
             share = share_of(metadata, bookie_id)
             if share is not None:
                 own.append(share)
+                self.places += len(share.places)
+        if len(self.counts) + self.places > MOST_KEPT:
+            raise MalformedDataError(f"ledgers name bookies, and places of them, more than {MOST_KEPT} in all: this version reads no more")
 
     def scan(self) -> LedgerScan:
         """Returns the result."""
