@@ -11,6 +11,7 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.proto.Pdu;
 import herddb.proto.PduCodec;
+import herddb.security.SimpleSingleUserManager;
 import herddb.security.sasl.SaslUtils;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
@@ -181,6 +182,9 @@ public final class NodeServer {
         };
         HerdInternals.metadata(server, metadata);
         StatementGuard.install(server, metadata, configuration, statistics.getStatsLogger(""));
+        // The server has read them. The table sysconfig shows the configuration to every SQL user.
+        configuration.set(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, null);
+        configuration.set(SimpleSingleUserManager.PROPERTY_ADMIN_PASSWORD, null);
         if (tls != null) {
             // Its record has been made from server.ssl; the acceptor would put a certificate of its own before this one.
             server.getNetworkServer().setSsl(false);

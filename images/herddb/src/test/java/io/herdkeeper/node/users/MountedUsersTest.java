@@ -9,12 +9,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.DBManager;
 import herddb.proto.PduCodec;
+import herddb.security.SimpleSingleUserManager;
 import herddb.security.UserManager;
+import herddb.server.ServerConfiguration;
 import herddb.server.ServerSideConnectionPeer;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.refusals.ToldRefusals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import io.netty.buffer.ByteBuf;
 import java.io.IOException;
@@ -28,7 +31,9 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.logging.Handler;
@@ -56,7 +61,11 @@ class MountedUsersTest {
         secret = new MountedSecret(BookKeeperForTests.running().newFolder());
         secret.put("first", FIRST);
         users = new MountedUsers(secret.folder());
-        node = RunningNode.start("n0", BookKeeperForTests.running().newRoot(), null);
+        BookKeeperForTests bookKeeper = BookKeeperForTests.running();
+        node = RunningNode.start(Node.configuration("n0", bookKeeper.newRoot(), bookKeeper.newFolder())
+                .set(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, "admin")
+                .set(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, "first")
+                .set(SimpleSingleUserManager.PROPERTY_ADMIN_PASSWORD, "first"), null);
         node.server().setUserManager(users);
         node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
     }
@@ -83,6 +92,20 @@ class MountedUsersTest {
         DBManager manager = node.server().getManager();
         assertEquals("second", manager.getServerToServerPassword(), "with which the node copies from a leader");
         assertEquals("2", node.report().at("/users/revision").asText());
+    }
+
+    @Test
+    void aUserReadsNoPasswordInTheTableOfTheNodesSettings() throws Exception {
+        Map<String, String> settings = new HashMap<>();
+        try (Connection connection = connect("app", "apple"); Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT * FROM n0.sysconfig")) {
+            while (rows.next()) {
+                settings.put(rows.getString("name"), rows.getString("value"));
+            }
+        }
+        assertEquals("n0", settings.get(ServerConfiguration.PROPERTY_NODEID));
+        assertFalse(settings.containsValue("first"), settings.toString());
+        assertEquals("first", node.server().getManager().getServerToServerPassword(), "with which the node copies from a leader");
     }
 
     @ParameterizedTest
