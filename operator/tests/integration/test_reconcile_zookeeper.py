@@ -93,7 +93,12 @@ DRIFT: list[tuple[str, str, dict[str, Any], list[str | int]]] = [
     ("PodDisruptionBudget", SERVERS, {"spec": {"maxUnavailable": 3}}, ["spec", "maxUnavailable"]),
     ("NetworkPolicy", SERVERS, {"spec": {"ingress": [{}]}}, ["spec", "ingress"]),
     ("NetworkPolicy", SERVERS, {"spec": {"podSelector": {"matchLabels": {"app": "none"}}}}, ["spec", "podSelector"]),
+    (
+        *("PodDisruptionBudget", SERVERS, {"spec": {"maxUnavailable": None, "minAvailable": 1}}),
+        ["spec", "minAvailable"],
+    ),
     ("StatefulSet", SERVERS, {"spec": {"replicas": 1}}, ["spec", "replicas"]),
+    ("StatefulSet", SERVERS, {"spec": {"updateStrategy": {"type": "RollingUpdate"}}}, ["spec", "updateStrategy"]),
     ("StatefulSet", SERVERS, {"metadata": {"annotations": {"herdkeeper.io/intent": "another"}}}, ["metadata", "annotations"]),
     ("ConfigMap", SERVERS, {"metadata": {"ownerReferences": None}}, ["metadata", "ownerReferences"]),
 ]

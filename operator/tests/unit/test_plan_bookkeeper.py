@@ -272,6 +272,31 @@ def test_of_a_drain_that_was_taken_back_the_record_stays_until_all_of_it_is_read
     ]
 
 
+def evictions(budget, pods_there: int, ready: int) -> int:
+    """How many pods may be evicted, by Kubernetes' disruption controller. What may be unavailable it takes off the replicas of those
+    StatefulSets of which there is a pod: here one each.
+    """
+    least, most_away = budget["spec"]["minAvailable"], budget["spec"]["maxUnavailable"]
+    return max(0, ready - (pods_there - most_away if least is None else least))
+
+
+@pytest.mark.parametrize(
+    ("situation", "changes", "bookies"),
+    [
+        ("all are wanted", {}, 4),
+        ("one leaves, and serves until all is moved", {"cluster": with_spec(CLUSTER, bookies=3)}, 4),
+        ("of one no pod is made, such as for a quota", {"metadata": WITHOUT_0}, 4),
+        ("a further one is not made yet", {"cluster": with_spec(CLUSTER, bookies=5)}, 4),
+    ],
+)
+def test_no_bookie_may_be_evicted_beside_one_that_has_no_pod(situation, changes, bookies):
+    found = {key: item for key, item in settled().items() if key[0] != "PodDisruptionBudget"}
+    made = plan(*claims(0, 1, 2, 3), found, pods(PODS), **changes)
+    (budget,) = (step.manifest for step in made.actions if isinstance(step, Apply) and step.manifest["kind"] == "PodDisruptionBudget")
+    assert evictions(budget, bookies, bookies) == 1, situation
+    assert evictions(budget, bookies - 1, bookies - 1) == 0, situation
+
+
 def test_a_claim_that_lost_its_labels_gets_them_back():
     bare, *others = claims(0, 1, 2, 3)
     bare["PersistentVolumeClaim", "bk-bookie-0-journal"]["metadata"]["labels"] = {}

@@ -219,7 +219,7 @@ class PlayedKubernetes:
     async def _budget(self, here: Namespace, item: Json) -> None:
         pods = here.pods(item["spec"]["selector"]["matchLabels"])
         healthy = sum(map(is_ready, pods))
-        desired = len(pods) - int(item["spec"].get("maxUnavailable", 1))
+        desired = int(item["spec"].get("minAvailable", len(pods) - int(item["spec"].get("maxUnavailable", 1))))
         status = {
             "observedGeneration": item["metadata"]["generation"],
             "currentHealthy": healthy,

@@ -205,11 +205,15 @@ def client_service(owner: Resource, component: str, name: str, ports: Mapping[st
     }
 
 
-def disruption_budget(owner: Resource, component: str, name: str) -> Json:
-    """One voluntary disruption at a time."""
+def disruption_budget(owner: Resource, component: str, name: str, least: int | None = None) -> Json:
+    """One voluntary disruption at a time. `least`: how many pods stay; needed if each has a StatefulSet of its own. Kubernetes counts what
+    may be unavailable by the StatefulSets of the pods that there are, so one that may not be made again would not count.
+    """
+    # null takes away what somebody set instead: both together are refused
+    allowed = {"maxUnavailable": 1 if least is None else None, "minAvailable": least}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata(owner, component, name),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": names.selector(component, owner.metadata.name)}},
+        "spec": {**allowed, "selector": {"matchLabels": names.selector(component, owner.metadata.name)}},
     }

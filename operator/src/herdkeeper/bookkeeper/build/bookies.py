@@ -40,10 +40,10 @@ class Founded:
 
 
 def build_bookies_shared(
-    cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded, *, plaintext: bool = False
+    cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded, *, plaintext: bool = False, running: int = 0
 ) -> tuple[Json, ...]:
     """Returns what all bookies share. `zookeeper_address` is `host:port,host:port`; `plaintext`: those with certificates accept plain text,
-    too. The lists next to the configuration are for the entry point.
+    too; `running`: how many run, or should (0: those that are declared). The lists next to the configuration are for the entry point.
     """
     named = cluster.names
     files = {
@@ -55,7 +55,7 @@ def build_bookies_shared(
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.service, {"bookie": names.BOOKIE_PORT, "admin": names.BOOKIE_ADMIN_PORT}),
-        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
+        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget, max(0, (running or cluster.spec.bookies) - 1)),
     )
 
 

@@ -81,7 +81,8 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
     metadata, numbers = fleet.known_metadata, fleet.numbers
     identities, steps = _identities(fleet)
     founded = Founded(metadata.instance_id, metadata.cookies, fleet.served_ids)
-    shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext)
+    count = sum(map(fleet.is_to_run, numbers.existing))
+    shared = build_bookies_shared(fleet.sized, fleet.zookeeper_address, founded, plaintext=fleet.plaintext, running=count)
     token = build_bookie_token(fleet.cluster, fleet.token)
     steps += needed_applies((token, *shared, build_racks(fleet.cluster, fleet.racks)), fleet.objects)
     steps += _recovery_delay(fleet)

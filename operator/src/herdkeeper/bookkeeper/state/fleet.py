@@ -156,6 +156,10 @@ class BookieFleet:
         served = any(self.named.number_of(bookie_id) == number for bookie_id in self.served_ids)
         return served or self.objects.get("StatefulSet", self.named.stateful_set(number)) is not None
 
+    def is_to_run(self, number: int) -> bool:
+        """Returns whether a bookie runs, or should: it is made and not stopped. A lost one counts until it is retired."""
+        return self.is_made(number) and not self.is_stopped(number)
+
     def is_stopped(self, number: int) -> bool:
         """Returns whether the operator stopped the bookie for good."""
         return scaled_to_zero(self.named, self.objects, number)
