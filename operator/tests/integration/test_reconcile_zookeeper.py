@@ -138,6 +138,35 @@ def test_what_others_add_beside_the_intent_stays(stage: Stage) -> None:
     assert stage.found("Service", SERVERS)["metadata"]["annotations"]["example.com/note"] == "mine"
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "added"),
+    [
+        ("StatefulSet", ("spec", "template", "spec", "volumes"), {"name": "more", "emptyDir": {}}),
+        ("StatefulSet", ("spec", "template", "spec", "containers"), {"name": "sidecar", "image": "proxy:1"}),
+        ("StatefulSet", ("spec", "template", "spec", "containers", 0, "env"), {"name": "MORE", "value": "1"}),
+        ("Service", ("spec", "ports"), {"name": "more", "port": 1234, "targetPort": 1234, "protocol": "TCP"}),
+    ],
+    ids=["volume", "container", "variable", "port"],
+)
+def test_what_others_add_to_a_list_is_applied_against_once_at_most_and_holds_up_no_change(
+    stage: Stage, kind: str, path: tuple[str | int, ...], added: dict[str, Any]
+) -> None:
+    """Such as a mutating webhook, or `kubectl set env`. An apply leaves it."""
+    founded(stage)
+    changed = found = stage.found(kind, SERVERS)
+    for step in path:
+        found = found[step]
+    found.append(added)
+    stage.patch(kind, SERVERS, {"spec": changed["spec"]})
+    stage.settle(KIND, "zk")
+    with nothing_written(stage):
+        stage.reconcile(KIND, "zk")
+    assert stage.condition(KIND, "zk", "Progressing")[1] != "Updating"
+    stage.patch(KIND, "zk", {"spec": {"config": {"snapCount": "20000"}}})
+    stage.settle(KIND, "zk")
+    assert "snapCount=20000" in stage.found("ConfigMap", SERVERS)["data"]["zoo.cfg"]
+
+
 @pytest.mark.parametrize("kind", ["StatefulSet", "ConfigMap", "Service"])
 def test_an_object_that_lost_its_labels_gets_them_back_and_nobody_is_told_to_delete_it(stage: Stage, kind: str) -> None:
     founded(stage)

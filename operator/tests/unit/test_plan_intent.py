@@ -74,7 +74,11 @@ def test_another_intent_is_applied_even_where_the_live_object_happens_to_have_it
     [
         ("spec.replicas", lambda item: item["spec"].update(replicas=0)),
         ("metadata.labels.a", lambda item: item["metadata"]["labels"].pop("a")),
-        ("spec.template.spec.containers", lambda item: item["spec"]["template"]["spec"]["containers"].append({"name": "sidecar"})),
+        ("spec.template.spec.containers", lambda item: item["spec"]["template"]["spec"]["containers"].clear()),
+        (
+            "spec.template.spec.containers",
+            lambda item: item["spec"]["template"]["spec"].update(containers=[{"name": "sidecar"}, {"name": "another"}]),
+        ),
         (
             "spec.template.spec.containers[0].resources.limits.memory",
             lambda item: item["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="2Gi"),
@@ -90,3 +94,17 @@ def test_what_somebody_changed_is_found_and_put_back(what, change):
 
 def test_an_empty_intent_is_met_by_an_absent_field():
     assert difference({"emptyDir": {}, "items": []}, {}) is None
+
+
+def test_what_an_apply_leaves_in_a_list_is_no_difference_since_it_would_be_applied_for_ever():
+    item = stored()
+    containers = item["spec"]["template"]["spec"]["containers"]
+    containers.insert(0, {"name": "sidecar"})
+    assert needed_apply(MANIFEST, objects({KEY: item})) is None
+    containers[1]["resources"]["limits"]["memory"] = "2Gi"
+    assert needed_apply(MANIFEST, objects({KEY: item})) is not None
+
+
+def test_a_list_that_an_apply_replaces_must_have_no_element_of_others():
+    assert difference({"spec": {"args": ["a"]}}, {"spec": {"args": ["a", "b"]}}) == "spec.args"
+    assert difference({"ingress": [{"ports": []}]}, {"ingress": [{"ports": []}, {}]}) == "ingress"

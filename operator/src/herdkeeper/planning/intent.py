@@ -17,6 +17,12 @@ from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.volumes import Claim
 
+_MERGED = (
+    *("containers", "env", "imagePullSecrets", "initContainers", "ownerReferences"),
+    *("ports", "topologySpreadConstraints", "volumeMounts", "volumes"),
+)
+"""Lists of which an apply replaces its own elements, and no others (the markers `+listType=map` of Kubernetes' types)."""
+
 
 def with_intent(manifest: Json) -> Json:
     """Returns a copy of the manifest that carries its own hash."""
@@ -29,8 +35,9 @@ def with_intent(manifest: Json) -> Json:
 def difference(intended: Any, live: Any, path: str = "") -> str | None:
     """Returns the path of the first intended field that the live object lacks, or None.
 
-    Extra live fields (defaults, status) don't matter; lists must have equal lengths. Quantities are compared as numbers, since the API
-    server writes `1000m` as `1`.
+    Extra live fields (defaults, status) don't matter. Nor do elements that others added to a list which an apply merges: it leaves them,
+    so it would be repeated for ever. Other lists must have equal lengths. Quantities are compared as numbers, since the API server writes
+    `1000m` as `1`.
     """
     match intended, live:
         case _ if intended == live or (live is None and intended in ({}, [])):  # most of it is equal, and Python is quicker to see so
@@ -46,7 +53,14 @@ def difference(intended: Any, live: Any, path: str = "") -> str | None:
                     return found
             return None
         case _:
-            return None if _same_quantity(intended, live) else path
+            return None if _same_quantity(intended, live) or _has_all(intended, live, path) else path
+
+
+def _has_all(intended: Any, live: Any, path: str) -> bool:
+    """Returns whether a list that an apply merges has all intended elements, beside others."""
+    if not (isinstance(intended, list) and isinstance(live, list) and path.rpartition(".")[2] in _MERGED):
+        return False
+    return all(any(difference(one, other) is None for other in live) for one in intended)
 
 
 def _same_quantity(one: Any, other: Any) -> bool:
