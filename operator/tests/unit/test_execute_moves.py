@@ -39,6 +39,7 @@ from herdkeeper.planning.actions import (
     WakeNodes,
 )
 from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -185,6 +186,32 @@ def test_a_step_of_a_drain_that_is_refused_holds_up_no_new_bookie(action, applie
     """A quota may refuse its Job for ever, and a bookie the order to be read-only. Without its claims a bookie gets no StatefulSet."""
     _, found, failed = done_of(action, SERVICE)
     assert found == applied
+    assert failed is not None
+    assert failed.backs_off
+
+
+def refused(kind: str, *, new: bool = False, **labels: str) -> Apply:
+    metadata = {"name": "refused", "labels": labels}
+    return Apply({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata}, new, Reason.UPDATING)
+
+
+A_BOOKIES = {names.BOOKIE_LABEL: "0"}
+
+
+@pytest.mark.parametrize(
+    ("situation", "action", "applied"),
+    [
+        ("a bookie's template", refused("StatefulSet", **A_BOOKIES), ["Service"]),
+        ("autorecovery's template", refused("Deployment", **{names.COMPONENT_LABEL: "autorecovery"}), ["Service"]),
+        ("that of a new bookie, which others may follow", refused("StatefulSet", new=True, **A_BOOKIES), []),
+        ("that of all members or SQL nodes", refused("StatefulSet"), []),
+        ("what pods read when they start", refused("ConfigMap", **A_BOOKIES), []),
+    ],
+)
+def test_a_pod_template_that_is_refused_holds_up_no_drain_and_no_lost_bookie(situation, action, applied):
+    """A webhook may not admit an image, or Kubernetes a label in `spec.pods.nodeSelector`, until a person puts it right."""
+    _, found, failed = done_of(action, SERVICE)
+    assert found == applied, situation
     assert failed is not None
     assert failed.backs_off
 

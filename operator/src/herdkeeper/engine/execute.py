@@ -29,6 +29,7 @@ from herdkeeper.planning.actions import Action, Plan
 from herdkeeper.planning.status import Failed, described
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json, label
 from herdkeeper.sql.errors import SqlError
 
 logger = structlog.get_logger()
@@ -86,7 +87,18 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
 
 
 def _stands_alone(action: Action) -> bool:
+    if isinstance(action, do.Apply):
+        return not action.new and _is_template_of_bookies(action.manifest)
     return isinstance(action, _ALONE) or (isinstance(action, do.Create) and action.manifest["kind"] in _CREATED_ALONE)
+
+
+def _is_template_of_bookies(manifest: Json) -> bool:
+    """Returns whether it is a bookie's StatefulSet, or autorecovery. Kubernetes may refuse their template for ever, e.g. an image that a
+    webhook does not admit. Nothing that follows needs it.
+    """
+    if manifest["kind"] == "StatefulSet":
+        return label(manifest, names.BOOKIE_LABEL) is not None
+    return manifest["kind"] == "Deployment" and label(manifest, names.COMPONENT_LABEL) == names.AUTORECOVERY_COMPONENT
 
 
 def _writes_policy(action: Action) -> bool:
