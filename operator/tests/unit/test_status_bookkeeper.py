@@ -94,6 +94,19 @@ def test_how_many_bookies_are_writable_is_left_open_while_zookeeper_can_t_be_rea
     assert told == [4, 3, 0, None]
 
 
+@pytest.mark.parametrize(
+    ("situation", "leaving", "metadata", "expected"),
+    [
+        ("its drain waits for a spare bookie", {"bookies": 2}, HEALTHY, 4),
+        ("all leave, and the new ones do not serve yet", {"drain": (0, 1, 2, 3)}, HEALTHY, 4),
+        ("its drain has begun", {"drain": (0,)}, replace(WITHOUT_FIRST, read_only=frozenset({FIRST})), 3),
+    ],
+)
+def test_a_bookie_that_is_to_leave_counts_while_it_is_writable(situation, leaving, metadata, expected):
+    """By this number SQL nodes tell whether a new leader could write."""
+    assert summary(metadata, cluster=with_spec(CLUSTER, **leaving)).fields["readyBookies"] == expected, situation
+
+
 def test_bookies_without_autorecovery_are_not_healthy():
     health = summary(HEALTHY, ready_recovery=0).health
     assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_NOT_READY)

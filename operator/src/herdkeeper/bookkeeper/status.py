@@ -53,11 +53,10 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
     cluster, named, numbers = fleet.cluster, fleet.named, fleet.numbers
     metadata = fleet.metadata if isinstance(fleet.metadata, LedgersMetadata) else None
     bookies = _bookies(fleet)
-    serving = [
-        bookie["number"]
-        for bookie in bookies
-        if bookie["state"] == WRITABLE and bookie["number"] in numbers.staying and fleet.objects.pod_ready(named.pod(bookie["number"]))
+    writable = [
+        bookie["number"] for bookie in bookies if bookie["state"] == WRITABLE and fleet.objects.pod_ready(named.pod(bookie["number"]))
     ]
+    serving = [number for number in writable if number in numbers.staying]
     store = fleet.store if isinstance(fleet.store, MetadataStore) else None
     before, address = cluster.status, fleet.clients_address if store else None
     fields = {
@@ -67,8 +66,8 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
         "acceptsPlaintext": (fleet.plaintext or None) if store else (before.accepts_plaintext if before else None),
         # remembered: metadata that is missing or replaced later must not be taken for this cluster's
         "instanceId": known_instance_id(cluster, fleet.objects) or (metadata.instance_id if metadata else None),
-        # unknown is not the same as none writable
-        "readyBookies": None if isinstance(fleet.metadata, Unknown) else len(serving),
+        # Unknown is not the same as none writable. One that is to leave is writable until its drain begins, which may wait for long.
+        "readyBookies": None if isinstance(fleet.metadata, Unknown) else len(writable),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
         "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
