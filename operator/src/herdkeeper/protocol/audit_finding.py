@@ -40,7 +40,7 @@ class FindingKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """How urgent a finding is, from the number of good copies against the ledger's quorums."""
+    """How urgent a finding is, from the number of good copies against the ledger's quorums. The most urgent one comes first."""
 
     CRITICAL = "Critical"
     """Fewer good copies than the ack quorum: acknowledged data is closer to loss than promised."""

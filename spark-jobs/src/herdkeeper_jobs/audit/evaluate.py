@@ -24,7 +24,7 @@ _KINDS = {
     CopyState.CONTRADICTED: FindingKind.CONTRADICTION,
 }
 _INCONCLUSIVE = (CopyState.FAILED, CopyState.UNREACHABLE)
-_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
+_URGENCY = tuple(Severity)
 
 
 def severity_of(good_copies: int, unknown_copies: int, metadata: LedgerMetadata) -> Severity | None:

@@ -20,7 +20,7 @@ MOST_RUNS = 30
 """At most so many of the newest runs are shown."""
 _MOST_ROWS = 5000
 _MOST_LEDGERS = 25
-_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
+_URGENCY = tuple(Severity)
 _SEVERITIES = {
     Severity.CRITICAL: ("critical", "C", "critical: fewer good copies than the ack quorum, or entries are lost"),
     Severity.UNDER_REPLICATED: ("under", "U", "under-replicated: fewer than the write quorum, on a closed ledger"),
