@@ -122,13 +122,11 @@ def _stretches(bad: list[Holding]) -> Iterator[tuple[EntryRange, list[Holding]]]
 def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holding]) -> Iterator[_Verdict]:
     """Yields, for each bad holding, the worst severity among its own entries in the stretch."""
     spread = striping(metadata)
-    # E consecutive entries show every write set that the stretch can have.
-    turn = range(stretch.first, min(stretch.last, stretch.first + metadata.ensemble_size - 1) + 1)
     for holding in active:
         if holding.state is CopyState.UNREACHABLE:
             continue
         worst: tuple[int, Severity, int] | None = None
-        for entry_id in turn:
+        for entry_id in spread.one_round(stretch):
             if spread.holds(holding.position, entry_id):
                 good, unknown = _count(spread, metadata.segments[holding.segment].bookies, entry_id, active)
                 severity = severity_of(good, unknown, metadata)

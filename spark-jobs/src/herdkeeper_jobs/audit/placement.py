@@ -60,9 +60,7 @@ def findings_of_names(ledger: AuditedLedger) -> Iterator[Finding]:
     for segment in segment_ranges(metadata, ledger.last_entry_id):
         if len(set(segment.bookies)) == len(segment.bookies):
             continue
-        # One turn of E entries has every write set of the segment.
-        turn = range(segment.entries.first, min(segment.entries.last, segment.entries.first + spread.ensemble_size - 1) + 1)
-        named = [[segment.bookies[position] for position in spread.write_set(entry_id)] for entry_id in turn]
+        named = [[segment.bookies[position] for position in spread.write_set(entry_id)] for entry_id in spread.one_round(segment.entries)]
         for bookie_id in sorted({each for names in named for each in names if names.count(each) > 1}):
             copies = min(len(set(names)) for names in named if names.count(bookie_id) > 1)
             severity = severity_of(copies, 0, metadata)
