@@ -25,11 +25,9 @@ from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
 from herdkeeper_jobs.audit.third_pass import bytes_read, third_pass
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
-from herdkeeper_jobs.copies.holding import CopyState, Holding
+from herdkeeper_jobs.copies.holding import CopyState, Holding, Share
 from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
 
-_Place = tuple[int, int, str]
-"""Segment, position and bookie of a ledger's share."""
 _log = structlog.get_logger()
 
 
@@ -99,17 +97,17 @@ def _require_no_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Seque
 def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: AuditRequest) -> list[HoldingCheck]:
     """Checks whatever was not seen good where it should be now. A light audit reads bad entries on all bookies, since it does not know yet
     how many other copies are bad. It samples the rest: bookies that did not answer, or that only the new metadata names."""
-    good = _by_place(_good(first))
+    good = _by_share(_good(first))
     unseen = [
         (check, rest)
         for check in holding_checks(ledger)
-        for rest in _without(check.entries, _union(_range(holding) for holding in good.get(_place(check), [])))
+        for rest in _without(check.entries, _union(holding.entries for holding in good.get(check.share, [])))
     ]
     match request.depth:
         case AuditDepth.DEEP:
             return _suspects(restricted(check, rest) for check, rest in unseen)
         case AuditDepth.LIGHT:
-            bad = _union(_range(holding) for holding in first if holding.state.is_suspect and holding.state is not CopyState.UNREACHABLE)
+            bad = _union(holding.entries for holding in first if holding.state.is_suspect and holding.state is not CopyState.UNREACHABLE)
             everywhere = _suspects(restricted(check, entries) for check in holding_checks(ledger) for entries in bad)
             parts = (restricted(check, part) for check, rest in unseen for part in _without(rest, bad))
             return [*everywhere, *(sampled(part, request.seed) for part in parts if part is not None)]
@@ -123,27 +121,27 @@ def _good(holdings: Iterable[Holding]) -> list[Holding]:
 
 def _newest(ledger: AuditedLedger, again: Sequence[Holding], newest: Sequence[Holding]) -> tuple[list[Holding], list[Holding]]:
     """Returns the second pass's holdings with `newest` in their places, and those that they replace. What was bad stays."""
-    places = _by_place(newest)
+    newer = _by_share(newest)
     kept: list[Holding] = []
     replaced: list[Holding] = []
     for each in again:
         was_bad = each.state.is_suspect and not each.state.is_intact
-        (kept if was_bad or (each.segment, each.position, each.bookie_id) not in places else replaced).append(each)
-    bad = _by_place(kept)
-    for check in holding_checks(ledger) if places else ():
-        taken = _union(_range(each) for each in bad.get(_place(check), ()))
-        for each in places.get(_place(check), ()):
-            parts = (restricted(check, rest) for rest in _without(_range(each), taken))
+        (kept if was_bad or each.share not in newer else replaced).append(each)
+    bad = _by_share(kept)
+    for check in holding_checks(ledger) if newer else ():
+        taken = _union(each.entries for each in bad.get(check.share, ()))
+        for each in newer.get(check.share, ()):
+            parts = (restricted(check, rest) for rest in _without(each.entries, taken))
             kept += [replace(each, first=part.entries.first, last=part.entries.last, copies=part.copies) for part in parts if part]
     return kept, replaced
 
 
 def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:
     """Drops copies that the second pass already found bad, so that each counts once."""
-    places = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
-    bad = {place: _union(_range(each) for each in own) for place, own in places.items()}
-    found = ((each, bad.get((each.segment, each.position, each.bookie_id), ())) for each in untrusted)
-    return [each for each, taken in found if list(_without(_range(each), taken)) == [_range(each)]]
+    by_share = _by_share(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
+    bad = {share: _union(each.entries for each in own) for share, own in by_share.items()}
+    found = ((each, bad.get(each.share, ())) for each in untrusted)
+    return [each for each, taken in found if list(_without(each.entries, taken)) == [each.entries]]
 
 
 def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
@@ -156,17 +154,17 @@ def _tallies(
     """Counts one ledger's copies by bookie. The second pass overrides the first. Of the third holdings, which others contradict, each
     counts as contradicted."""
     first, again, untrusted = passes
-    verified = _by_place(holding for holding in first if holding.state is CopyState.VERIFIED)
-    seen_again, not_trusted = _by_place(again), _by_place(untrusted)
+    verified = _by_share(holding for holding in first if holding.state is CopyState.VERIFIED)
+    seen_again, not_trusted = _by_share(again), _by_share(untrusted)
     tallies: dict[str, BookieTally] = {}
     for check in holding_checks(ledger):
-        own = seen_again.get(_place(check), [])
+        own = seen_again.get(check.share, [])
         counts = dict.fromkeys(CopyState, 0)
         for holding in own:
             counts[holding.state] += holding.copies
-        reread = _union(_range(holding) for holding in own)
-        counts[CopyState.VERIFIED] += sum(_outside(check, holding, reread, request) for holding in verified.get(_place(check), []))
-        refuted = sum(holding.copies for holding in not_trusted.get(_place(check), []))
+        reread = _union(holding.entries for holding in own)
+        counts[CopyState.VERIFIED] += sum(_outside(check, holding, reread, request) for holding in verified.get(check.share, []))
+        refuted = sum(holding.copies for holding in not_trusted.get(check.share, []))
         counts[CopyState.CONTRADICTED] = min(refuted, counts[CopyState.VERIFIED])
         counts[CopyState.VERIFIED] -= counts[CopyState.CONTRADICTED]
         counts[CopyState.UNREAD] = 0
@@ -180,28 +178,20 @@ def _tallies(
 
 def _outside(check: HoldingCheck, holding: Holding, reread: Sequence[EntryRange], request: AuditRequest) -> int:
     """Counts the copies of a verified holding outside of what was read again."""
-    whole = restricted(check, _range(holding))
+    whole = restricted(check, holding.entries)
     if whole is not None and holding.copies < whole.copies:
         # A sample stands for its share, and the same seed reproduces it.
         entries = sampled(check, request.seed).sample
         return sum(1 for entry_id in entries if not any(part.first <= entry_id <= part.last for part in reread))
-    parts = (restricted(check, rest) for rest in _without(_range(holding), reread))
+    parts = (restricted(check, rest) for rest in _without(holding.entries, reread))
     return sum(part.copies for part in parts if part is not None)
 
 
-def _by_place(holdings: Iterable[Holding]) -> dict[_Place, list[Holding]]:
-    by_place: dict[_Place, list[Holding]] = {}
+def _by_share(holdings: Iterable[Holding]) -> dict[Share, list[Holding]]:
+    by_share: dict[Share, list[Holding]] = {}
     for holding in holdings:
-        by_place.setdefault((holding.segment, holding.position, holding.bookie_id), []).append(holding)
-    return by_place
-
-
-def _place(check: HoldingCheck) -> _Place:
-    return check.segment, check.position, check.bookie_id
-
-
-def _range(holding: Holding) -> EntryRange:
-    return EntryRange(holding.first, holding.last)
+        by_share.setdefault(holding.share, []).append(holding)
+    return by_share
 
 
 def _without(entries: EntryRange, taken: Sequence[EntryRange]) -> Iterator[EntryRange]:

@@ -83,8 +83,8 @@ def third_pass(
 
 def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[HoldingCheck]:
     """The checks of places with an intact holding: the others offer nothing to compare."""
-    intact = {(holding.segment, holding.position, holding.bookie_id) for holding in holdings if holding.state.is_intact}
-    return [check for check in holding_checks(ledger) if (check.segment, check.position, check.bookie_id) in intact]
+    intact = {holding.share for holding in holdings if holding.state.is_intact}
+    return [check for check in holding_checks(ledger) if check.share in intact]
 
 
 def _read_copies(checks: Sequence[HoldingCheck], reader: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+
+Share = tuple[int, int, str]
+"""A bookie's share of a ledger: segment, position and bookie."""
+
 
 class CopyState(StrEnum):
     VERIFIED = "Verified"
@@ -60,3 +65,11 @@ class Holding:
     """Of the same: the ledger's payload bytes before the first entry, as that entry says."""
     length_after: int | None = None
     """The ledger's payload bytes up to the last entry, as that entry says."""
+
+    @property
+    def entries(self) -> EntryRange:
+        return EntryRange(self.first, self.last)
+
+    @property
+    def share(self) -> Share:
+        return self.segment, self.position, self.bookie_id

@@ -16,6 +16,7 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.bookkeeper.reader import digest_of
+from herdkeeper_jobs.copies.holding import Share
 
 _TASKS_PER_CORE = 3
 """A task costs tens of milliseconds; a few per core balance bookies of different speed."""
@@ -69,6 +70,10 @@ class HoldingCheck:
     sample: tuple[int, ...] = ()
     block: int | None = None
     """No holding may cross a multiple of so many entries; None: no limit."""
+
+    @property
+    def share(self) -> Share:
+        return self.segment, self.position, self.bookie_id
 
     @property
     def copies(self) -> int:
