@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
-from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW
+from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_by_ledger
+from herdkeeper_jobs.audit.shares import CopiesLostError
+from herdkeeper_jobs.copies.holding import Holding
 from herdkeeper_jobs.copies.plan import AuditBudget, AuditTask, HoldingCheck, plan_tasks
 
 TaskRunner = Callable[[Sequence[AuditTask]], pa.Table]
@@ -26,3 +28,11 @@ class CopyReader:
         """Runs all checks and returns their holdings."""
         tasks = plan_tasks(checks, addresses, self.budget)
         return self.run_tasks(tasks) if tasks else HOLDINGS_ARROW.empty_table()
+
+    def holdings(self, checks: Sequence[HoldingCheck], addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
+        """As `at`, by ledger. Raises CopiesLostError if not exactly these copies came back."""
+        found = holdings_by_ledger(self.at(checks, addresses))
+        expected, seen = sum(check.copies for check in checks), sum(holding.copies for own in found.values() for holding in own)
+        if seen != expected:
+            raise CopiesLostError(f"{expected} copies were to be read again, {seen} came back")
+        return found

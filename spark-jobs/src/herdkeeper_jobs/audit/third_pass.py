@@ -18,8 +18,6 @@ from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.comparison import blocks_in_doubt, contradicted, findings_of_lengths, segments_in_doubt
 from herdkeeper_jobs.audit.copy_reader import CopyReader
-from herdkeeper_jobs.audit.schema import holdings_by_ledger
-from herdkeeper_jobs.audit.shares import CopiesLostError
 from herdkeeper_jobs.copies.holding import Holding
 from herdkeeper_jobs.copies.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted
 
@@ -65,10 +63,10 @@ def third_pass(
     if not checks:
         return ThirdPass()
     _log.info("third pass", ledgers=sum(1 for segments in doubted.values() if segments), copies=sum(check.copies for check in checks))
-    in_blocks = _read_copies(checks, reader, addresses)
+    in_blocks = reader.holdings(checks, addresses)
     blocks = {ledger_id: blocks_in_doubt(seen[ledger_id][0], own, BLOCK) for ledger_id, own in in_blocks.items()}
     narrowed = _first_of(blocks, _MOST_BLOCKS)
-    single = _read_copies([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], reader, addresses)
+    single = reader.holdings([part for check in checks for part in _parts(check, narrowed.get(check.ledger_id, ()))], addresses)
     untrusted: dict[int, list[Holding]] = {}
     newest: dict[int, list[Holding]] = {}
     findings: list[Finding] = []
@@ -85,14 +83,6 @@ def _with_content(ledger: AuditedLedger, holdings: Sequence[Holding]) -> list[Ho
     """The checks of places with an intact holding: the others offer nothing to compare."""
     intact = {holding.share for holding in holdings if holding.state.is_intact}
     return [check for check in holding_checks(ledger) if check.share in intact]
-
-
-def _read_copies(checks: Sequence[HoldingCheck], reader: CopyReader, addresses: Mapping[str, BookieAddress]) -> dict[int, list[Holding]]:
-    found = holdings_by_ledger(reader.at(checks, addresses))
-    expected, seen = sum(check.copies for check in checks), sum(holding.copies for own in found.values() for holding in own)
-    if seen != expected:
-        raise CopiesLostError(f"{expected} copies were to be compared, {seen} came back")
-    return found
 
 
 def _first_of(blocks: Mapping[int, _Blocks], most: int) -> dict[int, _Blocks]:
