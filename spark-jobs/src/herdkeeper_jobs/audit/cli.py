@@ -171,7 +171,7 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
         not_repaired=len(done.not_repaired),
         findings=done.findings,
     )
-    return replace(result, summary=summary, findings=done.findings)
+    return replace(result, summary=summary)
 
 
 def _bookkeeper_client(arguments: AuditArguments) -> BookKeeperClient:

@@ -52,11 +52,15 @@ class AuditInvariantError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """The result of an audit: counts in `summary`, all `findings`, most urgent first."""
+    """The result of an audit."""
 
     summary: AuditSummary
-    findings: tuple[Finding, ...]
-    bookies: tuple[BookieHealth, ...] = ()
+    bookies: tuple[BookieHealth, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The most urgent first."""
+        return self.summary.findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def audit(
     known = _summarize(total, findings)
     summary = replace(known, outcome=outcome, depth=request.depth, instance_id=catalog.instance_id, ledger_filter=request.ledgers.described)
     bookies = health_of_bookies(total.tallies, request.racks.rack_of if request.racks else {})
-    return AuditResult(replace(summary, message=_sentence(summary)), findings, bookies)
+    return AuditResult(replace(summary, message=_sentence(summary)), bookies)
 
 
 def _without_deleted(catalog: LedgerCatalog, findings: Sequence[Finding]) -> list[Finding]:
