@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import math
 import socket
 import ssl
 import time
@@ -38,7 +39,7 @@ from herdkeeper.codecs.bookkeeper.protocol import (
 from herdkeeper.codecs.bookkeeper.start_tls import MOST_BYTES, decode_tls_answer
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.tls.identity import own_identity
-from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.bookkeeper.start_tls import encrypted
 
 READS_AT_ONCE, BYTES_AT_ONCE, FIRST_READS = 256, 4 * 1024 * 1024, 16
@@ -89,12 +90,13 @@ class EntryRun:
 class BookieConnection:
     """One socket to one bookie. Not thread-safe, apart from `interrupt`. BookieUnreachableError closes it."""
 
-    def __init__(self, bookie_id: str, address: BookieAddress, timeout_seconds: float, rate_limit: RateLimit | None = None) -> None:
+    def __init__(self, bookie_id: str, address: BookieAddress | None, timeout_seconds: float, rate_limit: RateLimit | None = None) -> None:
+        """Connects. Raises BookieUnreachableError, also without an address: the bookie is not registered."""
         self.bookie_id = bookie_id
         self.bytes_received = 0
         self._address = address
         self._timeout_seconds = timeout_seconds
-        self._rate_limit = rate_limit or unlimited()
+        self._rate_limit = rate_limit or RateLimit(math.inf)
         self._request_ids = itertools.count()
         self._batches: bool | None = None
         """Whether the bookie knows BATCH_READ; None until asked."""
@@ -105,19 +107,21 @@ class BookieConnection:
         if self._interrupted:
             raise BookieUnreachableError(self.bookie_id, "reading from it was interrupted")
         address = self._address
+        if address is None:
+            raise BookieUnreachableError(self.bookie_id, "not registered in ZooKeeper")
         try:
-            self._socket = self._opened()
+            self._socket = self._opened(address)
         except (OSError, ValueError) as error:
             raise BookieUnreachableError(self.bookie_id, f"cannot connect to {address.host}:{address.port}: {error}") from error
         self._stream = io.BufferedReader(self._socket.makefile("rb", buffering=0), 1 << 18)
 
-    def _opened(self) -> socket.socket:
+    def _opened(self, address: BookieAddress) -> socket.socket:
         """Raises OSError, and ValueError for an invalid certificate or answer."""
-        opened = socket.create_connection((self._address.host, self._address.port), timeout=self._timeout_seconds)
+        opened = socket.create_connection((address.host, address.port), timeout=self._timeout_seconds)
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             identity = own_identity()
-            return opened if identity is None else encrypted(opened, identity(), self._address.host)
+            return opened if identity is None else encrypted(opened, identity(), address.host)
         except BaseException:
             opened.close()
             raise

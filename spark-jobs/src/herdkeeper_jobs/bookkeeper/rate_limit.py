@@ -34,7 +34,3 @@ class RateLimit:
         with self._lock:
             self.free_at = max(self.free_at, self.clock()) + count / self.bytes_per_second
             return self.free_at
-
-
-def unlimited() -> RateLimit:
-    return RateLimit(float("inf"))

@@ -32,7 +32,7 @@ from herdkeeper_jobs.bookkeeper.connection import (
     EntryRun,
     reads_at_once,
 )
-from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread
 
 _ENTRY_OVERHEAD = 64
@@ -246,7 +246,7 @@ def _lac_or_reason(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, Boo
 def _lac_at(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int:
     """Returns the LAC in this bookie's last entry, -1 without an entry."""
     ledger_id, digest, addresses, timeout_seconds = how
-    with _connect(bookie_id, addresses, timeout_seconds, unlimited()) as connection:
+    with BookieConnection(bookie_id, addresses.get(bookie_id), timeout_seconds) as connection:
         answer = connection.read_last_entry(ledger_id)
     if answer.code.means_absent:
         return NO_ENTRY
@@ -266,16 +266,9 @@ def _replicas(spec: PartitionSpec) -> Replicas:
     settings = spec.settings
 
     def connect(bookie_id: str, limit: RateLimit) -> BookieConnection:
-        return _connect(bookie_id, spec.addresses, settings.timeout_seconds, limit)
+        return BookieConnection(bookie_id, spec.addresses.get(bookie_id), settings.timeout_seconds, limit)
 
     return Replicas(connect, settings.bytes_per_second_per_bookie, settings.speculative_read_seconds)
-
-
-def _connect(bookie_id: str, addresses: Mapping[str, BookieAddress], timeout_seconds: float, limit: RateLimit) -> BookieConnection:
-    address = addresses.get(bookie_id)
-    if address is None:
-        raise BookieUnreachableError(bookie_id, "not registered in ZooKeeper")
-    return BookieConnection(bookie_id, address, timeout_seconds, limit)
 
 
 def _verified(piece: LedgerPiece, bookie_id: str, answer: EntryAnswer) -> Entry:

@@ -35,8 +35,6 @@ def check_copies(task: AuditTask) -> Iterator[Holding]:
     It uses one connection. If that breaks, the rest of the task is unreachable: the audit reads it again later.
     """
     try:
-        if task.address is None:
-            raise BookieUnreachableError(task.bookie_id, "not registered in ZooKeeper")
         connection = BookieConnection(task.bookie_id, task.address, task.timeout_seconds, RateLimit(task.bytes_per_second))
     except BookieUnreachableError as error:
         for check in task.checks:

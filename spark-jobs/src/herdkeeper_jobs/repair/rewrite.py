@@ -117,11 +117,8 @@ class Bookies:
             until, why = self._away.get(bookie_id, (0.0, ""))
             if time.monotonic() < until:
                 raise BookieUnreachableError(bookie_id, why)
-            address = self.addresses.get(bookie_id)
-            if address is None:
-                raise BookieUnreachableError(bookie_id, "not registered in ZooKeeper")
             limit = RateLimit(self.settings.bytes_per_second_per_bookie)
-            self._open[bookie_id] = BookieConnection(bookie_id, address, self.settings.timeout_seconds, limit)
+            self._open[bookie_id] = BookieConnection(bookie_id, self.addresses.get(bookie_id), self.settings.timeout_seconds, limit)
         return self._open[bookie_id]
 
     def drop(self, error: BookieUnreachableError) -> None:
