@@ -87,6 +87,35 @@ class EntryRun:
         return (EntryAnswer(entry_id, ReadCode.OK, data) for entry_id, data in enumerate(self.entries, self.first))
 
 
+Grouped = EntryRun | list[EntryAnswer] | EntryAnswer
+"""Entries of a batch, entries that came one by one, or the answer for one that did not come."""
+
+
+def grouped(parts: Iterable[EntryRun | EntryAnswer]) -> Iterator[Grouped]:
+    """Collects entries that came one by one, in order: each alone would cost several times as much behind this."""
+    held: list[EntryAnswer] = []
+    size = 0
+    try:
+        for part in parts:
+            if isinstance(part, EntryAnswer) and part.code is ReadCode.OK:
+                held.append(part)
+                size += len(part.data)
+                if len(held) >= READS_AT_ONCE or size >= BYTES_AT_ONCE:
+                    yield held
+                    held, size = [], 0
+                continue
+            if held:
+                yield held
+                held, size = [], 0
+            yield part
+    except BookieUnreachableError:
+        if held:
+            yield held
+        raise
+    if held:
+        yield held
+
+
 class BookieConnection:
     """One socket to one bookie. Not thread-safe, apart from `interrupt`. BookieUnreachableError closes it."""
 

@@ -25,11 +25,11 @@ from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
 from herdkeeper_jobs.bookkeeper.connection import (
     FIRST_READS,
-    READS_AT_ONCE,
     BookieConnection,
     BookieUnreachableError,
     EntryAnswer,
     EntryRun,
+    grouped,
     reads_at_once,
 )
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
@@ -338,23 +338,9 @@ def _read_contiguous(holders: _Holders) -> Iterator[tuple[Entry, str]]:
 
 
 def _run(ledger_id: int, first: int, last: int, connection: BookieConnection) -> Iterator[EntryRun | EntryAnswer]:
-    """Yields the connection's parts, but joins single entries: each part costs a thread."""
-    held: list[EntryAnswer] = []
-    for part in connection.read_runs(ledger_id, first, last):
-        single = isinstance(part, EntryAnswer) and part.code is ReadCode.OK
-        if isinstance(part, EntryAnswer) and single:
-            held.append(part)
-        if held and (not single or len(held) >= READS_AT_ONCE):
-            yield _as_run(held)
-            held = []
-        if not single:
-            yield part
-    if held:
-        yield _as_run(held)
-
-
-def _as_run(held: list[EntryAnswer]) -> EntryRun:
-    return EntryRun(held[0].entry_id, tuple(answer.data for answer in held))
+    """Yields the connection's parts, with single entries joined: each part costs a thread."""
+    for part in grouped(connection.read_runs(ledger_id, first, last)):
+        yield EntryRun(part[0].entry_id, tuple(answer.data for answer in part)) if isinstance(part, list) else part
 
 
 def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:

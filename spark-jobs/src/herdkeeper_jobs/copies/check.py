@@ -12,14 +12,7 @@ import numpy as np
 from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper_jobs.bookkeeper.connection import (
-    BYTES_AT_ONCE,
-    READS_AT_ONCE,
-    BookieConnection,
-    BookieUnreachableError,
-    EntryAnswer,
-    EntryRun,
-)
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun, Grouped, grouped
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.copies.holding import CopyState, Holding
 from herdkeeper_jobs.copies.inspection import Flags, Inspected, Numbers, inspect, lac_is_possible, sums_of_content
@@ -56,7 +49,7 @@ def _check_over(connection: BookieConnection, task: AuditTask) -> Iterator[Holdi
                 yield from settled
             else:
                 for part in _answers(connection, check):
-                    yield from run.add(part) if isinstance(part, EntryAnswer) else run.add_read(part)
+                    yield from run.add(part)
         except BookieUnreachableError as error:
             broken = error
         yield from run.finish()
@@ -85,48 +78,11 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """Entries of the check that the bookie gave, with their ids, ascending; at least one."""
-
-    ids: Numbers
-    entries: Sequence[bytes]
-
-
-def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[_Read | EntryAnswer]:
-    """Yields the bookie's answers for all entries of the check, in order; entries in groups."""
+def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[Grouped]:
+    """Yields the bookie's answers for all entries of the check, in order."""
     if check.striping.contiguous:
-        return _together(connection.read_runs(check.ledger_id, check.entries.first, check.entries.last))
-    return _together(connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries)))
-
-
-def _together(answers: Iterator[EntryRun | EntryAnswer] | Iterator[EntryAnswer]) -> Iterator[_Read | EntryAnswer]:
-    """Groups single entries: inspecting each alone would cost ten times as much."""
-    given: list[EntryAnswer] = []
-    size = 0
-    try:
-        for answer in answers:
-            single = isinstance(answer, EntryAnswer) and answer.code is ReadCode.OK
-            if isinstance(answer, EntryAnswer) and single:
-                given.append(answer)
-                size += len(answer.data)
-            if given and (not single or len(given) >= READS_AT_ONCE or size >= BYTES_AT_ONCE):
-                yield _as_read(given)
-                given, size = [], 0
-            if isinstance(answer, EntryRun):
-                yield _Read(np.arange(answer.first, answer.first + len(answer.entries)), answer.entries)
-            elif not single:
-                yield answer
-    except BookieUnreachableError:
-        if given:
-            yield _as_read(given)
-        raise
-    if given:
-        yield _as_read(given)
-
-
-def _as_read(given: Sequence[EntryAnswer]) -> _Read:
-    return _Read(np.array([answer.entry_id for answer in given], np.int64), [answer.data for answer in given])
+        return grouped(connection.read_runs(check.ledger_id, check.entries.first, check.entries.last))
+    return grouped(connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries)))
 
 
 def _judge(check: HoldingCheck, answer: EntryAnswer) -> tuple[CopyState, str]:
@@ -182,23 +138,30 @@ class _RunOfEqualStates:
         self.next_entry_id = check.entries.first
         """The first entry without an answer."""
 
-    def add(self, answer: EntryAnswer) -> Iterator[Holding]:
-        """Adds an answer without an entry; yields the run before it if its state differs."""
-        yield from self._add(*_judge(self._check, answer), _Piece(answer.entry_id, answer.entry_id, 1, 0))
+    def add(self, part: Grouped) -> Iterator[Holding]:
+        """Adds what the bookie answered; yields finished runs."""
+        match part:
+            case EntryAnswer():
+                yield from self._add(*_judge(self._check, part), _Piece(part.entry_id, part.entry_id, 1, 0))
+            case EntryRun(first, entries):
+                yield from self._add_entries(np.arange(first, first + len(entries)), entries)
+            case list():
+                yield from self._add_entries(np.array([answer.entry_id for answer in part]), [answer.data for answer in part])
+            case _:
+                assert_never(part)
 
-    def add_read(self, read: _Read) -> Iterator[Holding]:
-        """Adds entries; yields finished runs."""
+    def _add_entries(self, ids: Numbers, entries: Sequence[bytes]) -> Iterator[Holding]:
         check = self._check
-        found = inspect(check.digest, check.ledger_id, read.ids, read.entries)
+        found = inspect(check.digest, check.ledger_id, ids, entries)
         possible = lac_is_possible(found.lac, found.ids, check.highest_lac)
         begins = np.flatnonzero(_begins(found, possible, check.block)) + 1
-        for begin, end in itertools.pairwise([0, *begins.tolist(), len(read.ids)]):
-            first, last, size = int(read.ids[begin]), int(read.ids[end - 1]), int(found.sizes[begin:end].sum())
+        for begin, end in itertools.pairwise([0, *begins.tolist(), len(ids)]):
+            first, last, size = int(ids[begin]), int(ids[end - 1]), int(found.sizes[begin:end].sum())
             if not found.sound[begin]:
-                answer = EntryAnswer(first, ReadCode.OK, read.entries[begin])
+                answer = EntryAnswer(first, ReadCode.OK, entries[begin])
                 yield from self._add(*_judge(check, answer), _Piece(first, last, end - begin, size))
                 continue
-            content = sums_of_content(found.content[begin:end], read.ids[begin:end], check.striping.classes)
+            content = sums_of_content(found.content[begin:end], ids[begin:end], check.striping.classes)
             lengths = int(found.length_before[begin]), int(found.length_after[end - 1])
             piece = _Piece(first, last, end - begin, size, content, *lengths)
             if possible[begin]:
