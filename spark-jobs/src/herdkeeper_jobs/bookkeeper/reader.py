@@ -236,26 +236,19 @@ def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patien
 
 
 def _lac_or_reason(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int | str:
-    """As `_lac_at`, or the reason for no answer."""
-    try:
-        return _lac_at(bookie_id, how)
-    except (BookieUnreachableError, DigestMismatchError, _NotReadError) as error:
-        return str(error)
-
-
-def _lac_at(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int:
-    """Returns the LAC in this bookie's last entry, -1 without an entry."""
+    """Returns the LAC in this bookie's last entry, -1 without an entry; or the reason why it is unknown."""
     ledger_id, digest, addresses, timeout_seconds = how
-    with BookieConnection(bookie_id, addresses.get(bookie_id), timeout_seconds) as connection:
-        answer = connection.read_last_entry(ledger_id)
-    if answer.code.means_absent:
-        return NO_ENTRY
-    if answer.code is not ReadCode.OK:
-        raise _NotReadError(f"bookie {bookie_id} answered {answer.code.name}")
-    entry = digest.verify(answer.data)
-    if entry.ledger_id != ledger_id:
-        raise DigestMismatchError(f"bookie {bookie_id} answered with an entry of ledger {entry.ledger_id}")
-    return entry.lac
+    try:
+        with BookieConnection(bookie_id, addresses.get(bookie_id), timeout_seconds) as connection:
+            answer = connection.read_last_entry(ledger_id)
+        if answer.code.means_absent:
+            return NO_ENTRY
+        if answer.code is not ReadCode.OK:
+            return f"bookie {bookie_id} answered {answer.code.name}"
+        entry = digest.verify(answer.data)
+    except (BookieUnreachableError, DigestMismatchError) as error:
+        return str(error)
+    return entry.lac if entry.ledger_id == ledger_id else f"bookie {bookie_id} answered with an entry of ledger {entry.ledger_id}"
 
 
 class _NotReadError(Exception):
