@@ -35,7 +35,7 @@ from herdkeeper_jobs.bookkeeper.reader import (
     PartitionSpec,
     ReadSettings,
     cut_pieces,
-    last_confirmed,
+    end_of_confirmed,
     ledger_pieces,
     read_partition,
 )
@@ -125,7 +125,7 @@ def test_nothing_that_the_reader_sends_can_fence_a_ledger() -> None:
     with served(*bookies) as addresses:
         read_all(ledger(4, 50, NAMES), addresses)
         read_all(ledger(4, 50, NAMES, (2, 2)), addresses)
-        last_confirmed(ledger(4, None, NAMES), addresses, QUICK)
+        end_of_confirmed(ledger(4, None, NAMES), addresses, QUICK)
     headers = {request[0] for bookie in bookies for request in bookie.requests}
     assert headers == {2 << 16, 7 << 16}
 
@@ -408,7 +408,7 @@ def test_all_bookies_are_asked_for_the_last_confirmed_entry_at_once() -> None:
     for bookie in bookies:
         bookie.on_request = lambda: everybody.wait(120)
     with served(*bookies) as addresses:
-        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 19
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, QUICK).entry_id == 19
     assert not everybody.broken
 
 
@@ -416,7 +416,7 @@ def test_a_silent_bookie_is_not_waited_for_when_the_others_hold_all_that_was_ack
     bookies = trio(4, 20)
     bookies[0].silent = True
     with served(*bookies) as addresses:
-        assert last_confirmed(ledger(4, None, NAMES), addresses, HASTY) == 19
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, HASTY).entry_id == 19
 
 
 @pytest.mark.parametrize(("quorums", "how"), [((3, 1), HASTY), ((3, 2), replace(HASTY, speculative_read_seconds=math.inf))])
@@ -430,7 +430,7 @@ def test_a_late_bookie_is_waited_for_when_it_alone_may_know_or_when_all_are_to_b
     timer = threading.Timer(1.0, bookies[0].holds_until.set)
     timer.start()
     with served(*bookies) as addresses:
-        assert last_confirmed(ledger(4, None, NAMES, quorums), addresses, how) == 19
+        assert end_of_confirmed(ledger(4, None, NAMES, quorums), addresses, how).entry_id == 19
     timer.join()
 
 
@@ -439,9 +439,9 @@ def test_an_open_ledger_ends_at_the_highest_lac_that_any_bookie_tells() -> None:
     for entry_id in range(11, 21):
         del bookies[0].entries[4, entry_id]
     with served(*bookies) as addresses:
-        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 19
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, QUICK).entry_id == 19
         del addresses["b1"], addresses["b2"]
-        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 9
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, QUICK).entry_id == 9
 
 
 def test_a_lac_in_a_damaged_entry_is_not_believed() -> None:
@@ -449,17 +449,17 @@ def test_a_lac_in_a_damaged_entry_is_not_believed() -> None:
     forged = entry_digest(DigestType.DUMMY).pack(Entry(4, 5, 1000, 0, b"\0\0\0\0"))
     bookies[0].entries[4, 5] = forged
     with served(*bookies) as addresses:
-        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 4
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, QUICK).entry_id == 4
 
 
 def test_a_fresh_open_ledger_has_nothing_confirmed() -> None:
     with served(PlayedBookie(), PlayedBookie(), PlayedBookie()) as addresses:
-        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == -1
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, QUICK).entry_id == -1
 
 
 def test_an_unknown_lac_is_not_guessed() -> None:
     with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie reported its LAC"):
-        last_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
+        end_of_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
 
 
 @given(st.lists(st.integers(-1, 50), max_size=6), st.integers(1, 8))

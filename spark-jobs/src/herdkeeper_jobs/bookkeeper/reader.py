@@ -1,7 +1,7 @@
 """Reads confirmed entries of ledgers as Arrow record batches, from any replica that has them intact.
 
-It never fences and never recovers: a closed ledger is read to its last entry, an open one to a LAC from `last_confirmed`. Every digest is
-verified. An entry that is missing or damaged on one replica is read from the next one. If no replica has it, the read fails, naming the
+It never fences and never recovers: a closed ledger is read to its last entry, an open one to a LAC from `end_of_confirmed`. Every digest
+is verified. An entry that is missing or damaged on one replica is read from the next one. If no replica has it, the read fails, naming the
 ledger, the entry and each bookie's answer. A late bookie is not waited for: another one is asked, too (replicas.py).
 """
 
@@ -184,11 +184,6 @@ class LastConfirmed:
 
     entry_id: int
     doubt: str = ""
-
-
-def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddress], settings: ReadSettings = DEFAULT_SETTINGS) -> int:
-    """As `end_of_confirmed`, the entry alone."""
-    return end_of_confirmed(metadata, addresses, settings).entry_id
 
 
 def end_of_confirmed(

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, open_catalog
-from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, last_confirmed, ledger_pieces, read_partition
+from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, end_of_confirmed, ledger_pieces, read_partition
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
 from herdkeeper_jobs.datasource.options import LEDGERS, PIN, UP_TO_LSN, OptionError, Range, SourceOptions, parse_options
 from herdkeeper_jobs.datasource.renewal import RenewingReader
@@ -117,7 +117,7 @@ class EntryReader(DataSourceReader):
             for item in read:
                 if isinstance(item, UndecodableMetadata):
                     raise OptionError(f"{LEDGERS}: {item.reason}")
-                last = last_confirmed(item.metadata, addresses, options.read)
+                last = end_of_confirmed(item.metadata, addresses, options.read).entry_id
                 _require_confirmed(item.metadata, last, options.range.up_to)
                 pieces.extend(ledger_pieces(item.metadata, *_bounds(item.metadata.ledger_id, last, options.range)))
         known = {item.metadata.ledger_id for item in read if not isinstance(item, UndecodableMetadata)}
