@@ -70,11 +70,12 @@ class LedgerCatalog:
     def ledger_ids(self) -> list[int]:
         """Returns all ledger ids, ascending. Ledgers created or deleted meanwhile may be missing."""
         found: list[int] = []
-        level = [f"/{name}" for name in self._children([""])[0] if inner_levels(self.layout, name) is not None]
+        level = [f"/{name}" for name in self.names_below(self.root) if inner_levels(self.layout, name) is not None]
         while level:
             found.extend(ledger_id for path in level if (ledger_id := ledger_id_of(path)) is not None)
             inner = [path for path in level if ledger_id_of(path) is None]
-            level = [f"{path}/{name}" for path, names in zip(inner, self._children(inner), strict=True) for name in names]
+            below = self._children([self.root + path for path in inner])
+            level = [f"{path}/{name}" for path, names in zip(inner, below, strict=True) for name in names]
         return sorted(set(found))
 
     def read_ledger_metadata(self, ledger_id: int) -> VersionedMetadata | UndecodableMetadata | None:
@@ -94,30 +95,26 @@ class LedgerCatalog:
         """Returns the address of each registered bookie, also of read-only ones. Bookies that are down are missing."""
         addresses: dict[str, BookieAddress] = {}
         for parent in ("/available/readonly", "/available"):
-            names = [name for name in self._children([parent])[0] if name != "readonly"]
-            for name, answer in zip(
-                names, self._ask(self.client.get_async, [f"{self.root}{parent}/{name}" for name in names]), strict=True
-            ):
-                if answer is not None:
-                    addresses[name] = decode_bookie_address(name, answer[0])
+            names = [name for name in self.names_below(self.root + parent) if name != "readonly"]
+            for name, data in zip(names, self.contents([f"{self.root}{parent}/{name}" for name in names]), strict=True):
+                if data is not None:
+                    addresses[name] = decode_bookie_address(name, data)
         return addresses
 
     def writable_bookies(self) -> frozenset[str]:
         """Returns the ids of the registered bookies that take entries."""
-        return frozenset(name for name in self._children(["/available"])[0] if name != "readonly")
+        return frozenset(name for name in self.names_below(f"{self.root}/available") if name != "readonly")
 
     def names_below(self, path: str) -> list[str]:
         """Lists the znodes below a path, which may be outside of the cluster's root, ascending; empty without that path."""
-        (answer,) = self._ask(self.client.get_children_async, [path])
-        return sorted(answer or [])
+        return self._children([path])[0]
 
     def contents(self, paths: list[str]) -> list[bytes | None]:
         """Reads znodes, which may be outside of the cluster's root; None for a missing one."""
         return [None if answer is None else answer[0] for answer in self._ask(self.client.get_async, paths)]
 
     def _children(self, paths: list[str]) -> list[list[str]]:
-        answers = self._ask(self.client.get_children_async, [self.root + path for path in paths])
-        return [sorted(answer or []) for answer in answers]
+        return [sorted(answer or []) for answer in self._ask(self.client.get_children_async, paths)]
 
     def _ask(self, request: Callable[[str], Any], paths: list[str]) -> Iterator[Any]:
         """Yields answers in the order of the paths, None for a missing znode. Bounds the requests in flight."""
