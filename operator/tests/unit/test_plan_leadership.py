@@ -50,6 +50,7 @@ DOUBTED = Keep(f"{A} does not answer (silence): HerdDB's own failover decides wh
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
 TOO_FEW = "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException: Not enough non-faulty bookies available"
 NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and so would the others"
+EARLIER = replace(LEADER, uuid="an-earlier-uuid", role="booting", ready=False, last_error=f"1970-01-01T00:33:10Z {TOO_FEW}")
 LEFT = Move(B, f"{A} must not lead any more (its pod is being deleted)", in_turn=True)
 GONE = f"{A} can't lead any more (its pod is gone)"
 UNACKNOWLEDGED = "its bookies no longer acknowledge"
@@ -136,6 +137,16 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "its process has restarted, and finds too few bookies",
         situation(a=replace(unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}"), running_since=1500.0)),
         Blocked(f"{A} can't lead any more (its process has restarted), and no other replica could lead: {NO_LEDGER}"),
+    ),
+    (
+        "its process has restarted, and found too few bookies at a time that it does not tell",
+        situation(a=replace(unbooted(TOO_FEW), running_since=1500.0)),
+        Move(B, f"{A} can't lead any more (its process has restarted)", leader_lost=True),
+    ),
+    (
+        "its process has restarted, and an earlier tablespace of the name found too few bookies there",
+        situation(a=Node(copy=EARLIER, running_since=1500.0)),
+        Move(B, f"{A} can't lead any more (its process has restarted)", leader_lost=True),
     ),
     (
         "its boot failed for too few bookies, and for something else since: it boots each second",
@@ -520,6 +531,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         replace(LEFT, to=C),
     ),
     (
+        "it is gone, and the only follower that can lead is to be relieved: better than nobody",
+        situation(a=DEAD, b=replace(WELL[B], relieved="its node is restarted"), c=DEAD),
+        Move(B, GONE, leader_lost=True),
+    ),
+    (
         "it is to be relieved, and the follower with the newest checkpoint lags: another one takes over",
         situation(a=ahead(RELIEVED), b=follower(checkpoint=(7, 880)), c=follower(lsn=(7, 19_990), checkpoint=(7, 800))),
         Move(C, RELIEVED_WHY, checkpoint_first=True, in_turn=True),
@@ -671,6 +687,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy", in_turn=True)),
     ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't lead: its pod is gone")),
     ("the preferred one is a stranger", replace(CALM, preferred="d"), Keep(f"{A} leads; the preferred d holds no replica")),
+    (
+        "nobody knows when the leader was changed, and another one is preferred",
+        replace(CALM, preferred=C, changed_at=None),
+        Keep(f"{A} leads; the preferred {C} takes over 60 s after the last leader change"),
+    ),
     (
         "a failover was a moment ago",
         replace(CALM, preferred=C, changed_at=1990.0),
