@@ -17,6 +17,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.look import look
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
+from herdkeeper.codecs.herddb.tablespace import encode_tablespace
 from herdkeeper.engine.execute import Clients, execute
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.kinds import Steps
@@ -46,13 +47,17 @@ from herdkeeper.shared.unknown import Unknown
 
 @dataclass
 class Znodes:
-    """Compare-and-set fails at these paths. `done` is what did not."""
+    """Compare-and-set fails at these paths. `done` is what did not. Records are those of the tablespace with this uuid, None: of none."""
 
     lost: frozenset[str]
     done: list[str] = field(default_factory=list)
+    uuid: str | None = RECORD.uuid
 
     def at(self, _address: str, _identity: object = None) -> Znodes:
         return self
+
+    def read(self, _path: str) -> tuple[bytes, int] | None:
+        return None if self.uuid is None else (encode_tablespace(replace(RECORD, uuid=self.uuid)), 4)
 
     def compare_and_set(self, path: str, _data: bytes, _version: int) -> None:
         if path in self.lost:
@@ -107,9 +112,9 @@ def done_of(*actions, lost=("/b",)):
     return znodes.done, writer.applied, failed
 
 
-def led_of(*moves, after=()):
+def led_of(*moves, after=(), uuid=RECORD.uuid):
     """The same of a plan for leaders."""
-    znodes, writer = Znodes(frozenset({"/b"})), Writer()
+    znodes, writer = Znodes(frozenset({"/b"}), uuid=uuid), Writer()
     clients = Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None)
     failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), clients)
     return znodes.done, writer.applied, failed
@@ -120,6 +125,15 @@ def test_a_move_that_somebody_else_was_quicker_with_stops_no_other_one():
     assert done == ["/a", "/c"]
     assert failed is not None
     assert "/b changed since it was read" in failed.message
+
+
+@pytest.mark.parametrize("uuid", ["a-later-uuid", None], ids=["made again", "dropped"])
+def test_a_move_does_not_reach_a_tablespace_that_was_made_again_under_the_name_though_its_record_has_that_version(uuid):
+    """A follower's checkpoint before the move takes seconds, and versions of a new record begin at 0."""
+    done, _, failed = led_of(move("a"), uuid=uuid)
+    assert done == []
+    assert failed is not None
+    assert "/a is of another tablespace than the one that was read, or gone" in failed.message
 
 
 def test_what_says_that_all_moves_were_done_is_left_out_when_one_was_not():

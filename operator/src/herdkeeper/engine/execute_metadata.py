@@ -9,7 +9,7 @@ import structlog
 
 from herdkeeper.certificates.access import RootAccess
 from herdkeeper.clients.counters import WRITES
-from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions, MembershipChange, Znodes
+from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
@@ -131,7 +131,12 @@ def change_membership(ensembles: EnsembleSessions, action: ChangeMembership, nam
 
 
 def change_tablespace_record(znodes: Znodes, action: ChangeTablespaceRecord) -> None:
-    """Compare-and-set on the version that was read."""
+    """Compare-and-set on the version that was read. Raises ChangedMeanwhileError also for another tablespace of the name: the versions of
+    its record begin at 0 again.
+    """
+    present = znodes.read(action.path)
+    if present is None or decode_tablespace(present[0]).uuid != action.record.uuid:
+        raise ChangedMeanwhileError(f"{action.path} is of another tablespace than the one that was read, or gone")
     znodes.compare_and_set(action.path, encode_tablespace(action.record), action.version)
     _count("set")
 
