@@ -9,8 +9,10 @@ import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
+import herddb.storage.IndexStatus;
 import herddb.storage.TableStatus;
 import herddb.utils.Bytes;
+import herddb.utils.XXHash64Utils;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
@@ -18,14 +20,18 @@ import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Consumer;
@@ -50,6 +56,9 @@ import org.apache.bookkeeper.stats.StatsLogger;
  * <li>No checkpoint is written behind one that failed midway ({@link #isUnfit}).
  * <li>The newest checkpoint of a table is found by its name ({@link #getLatestTableStatus}).
  * <li>A copy that is erased has no checkpoint any more before it lacks anything else ({@link #eraseTablespaceData}).
+ * <li>Nor has an index that is dropped or truncated ({@link #dropIndex}, {@link #truncateIndex}).
+ * <li>A boot deletes what the newest checkpoint does not have ({@link #initTablespace}).
+ * <li>A table is checkpointed with its keys, or not at all ({@link #initTable}).
  * </ul>
  */
 public final class CheckpointFiles extends FileDataStorageManager {
@@ -58,6 +67,9 @@ public final class CheckpointFiles extends FileDataStorageManager {
     private static final String UNREAD = "delete unparsable";
     /** The end of the name of the index of a table's keys ({@code BLinkKeyToPageIndex}). */
     private static final String KEYS = "_primary";
+    private static final String CHECKPOINT = ".checkpoint";
+    private static final long PAGE_SECONDS = 30;
+    private static final long PAGE_PAUSE_NANOS = 1_000_000;
 
     private final boolean forces;
     /** The folders of tables that are dropped, and that the newest checkpoint may have, by the tablespaces' uuids. */
@@ -70,6 +82,8 @@ public final class CheckpointFiles extends FileDataStorageManager {
     private final Set<String> torn = ConcurrentHashMap.newKeySet();
     /** By the tablespaces' uuids; shared by who writes a page of a table. */
     private final Map<String, ReadWriteLock> pages = new ConcurrentHashMap<>();
+    /** What indexes of keys had at the position at which they are checkpointed again, by the folders of their tables. */
+    private final Map<Path, Path> before = new ConcurrentHashMap<>();
 
     /** Files in {@code folder}, which may have some, with the settings of HerdDB's own. */
     public CheckpointFiles(Path folder, Path temporary, ServerConfiguration configuration, StatsLogger statistics) {
@@ -89,18 +103,125 @@ public final class CheckpointFiles extends FileDataStorageManager {
         return configuration.getBoolean(ServerConfiguration.PROPERTY_REQUIRE_FSYNC, ServerConfiguration.PROPERTY_REQUIRE_FSYNC_DEFAULT);
     }
 
-    /** A tablespace boots. */
+    /**
+     * A tablespace boots. What its newest checkpoint does not have is deleted: the log makes it anew.
+     *
+     * <p>A process that is killed while it deletes the files of a dropped table leaves some of them. HerdDB would boot a table of half of its
+     * files, and can't apply a change of a row that is not there any more.
+     */
     @Override
     public void initTablespace(String tableSpace) {
         begun.remove(tableSpace);
         torn.remove(tableSpace);
         super.initTablespace(tableSpace);
+        LogSequenceNumber newest = getLastcheckpointSequenceNumber(tableSpace);
+        if (!newest.isStartOfTime()) {
+            deleteFoldersWithout(tableSpace, newest);
+        }
     }
 
+    private void deleteFoldersWithout(String tableSpace, LogSequenceNumber checkpoint) {
+        Set<String> kept = new HashSet<>();
+        for (Table table : super.loadTables(checkpoint, tableSpace)) {
+            kept.add(table.uuid + ".table");
+            kept.add(table.uuid + KEYS + ".index");
+        }
+        for (Index index : loadIndexes(checkpoint, tableSpace)) {
+            kept.add(index.uuid + ".index");
+        }
+        for (Path folder : list(folder(tableSpace))) {
+            String name = folder.getFileName().toString();
+            if ((name.endsWith(".table") || name.endsWith(".index")) && !kept.contains(name)) {
+                deleteFolder(folder);
+            }
+        }
+    }
+
+    /**
+     * A table boots. If it was being checkpointed again at its newest position, it boots from what it had there before.
+     *
+     * <p>HerdDB replaces what the index of keys has there, and then what the table has. Between both, the index names pages that the table does
+     * not have, and the boot would delete: its rows would be lost.
+     */
     @Override
     public void initTable(String tableSpace, String table) {
         inUse(tableSpace, table + ".table");
         super.initTable(tableSpace, table);
+        Path folder = folder(tableSpace).resolve(table + ".table");
+        for (Path file : list(folder(tableSpace).resolve(table + KEYS + ".index"))) {
+            String name = file.getFileName().toString();
+            int end = name.indexOf(CHECKPOINT + ".") + CHECKPOINT.length();
+            if (end > CHECKPOINT.length() && !name.endsWith(".tmp")) {
+                Path now = folder.resolve(name.substring(0, end));
+                if (Files.exists(now) && name.equals(nameBefore(now))) {
+                    move(file, file.resolveSibling(now.getFileName()));
+                } else {
+                    delete(file);
+                }
+            }
+        }
+    }
+
+    /** By the content of what a table has at a position. */
+    private static String nameBefore(Path table) {
+        try {
+            byte[] content = Files.readAllBytes(table);
+            return table.getFileName() + "." + Long.toHexString(XXHash64Utils.hash(content, 0, content.length));
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+
+    /** Keeps what the index of a table's keys has at a position, until the table is checkpointed there, too ({@link #initTable}). */
+    private void keepBefore(String tableSpace, String index, LogSequenceNumber position) {
+        Path table = folder(tableSpace).resolve(index.substring(0, index.length() - KEYS.length()) + ".table");
+        Path folder = folder(tableSpace).resolve(index + ".index");
+        String name = position.ledgerId + "." + position.offset + CHECKPOINT;
+        if (!Files.exists(folder.resolve(name)) || !Files.exists(table.resolve(name))) {
+            return;
+        }
+        Path kept = folder.resolve(nameBefore(table.resolve(name)));
+        Path written = folder.resolve(kept.getFileName() + ".tmp");
+        try {
+            Files.copy(folder.resolve(name), written, StandardCopyOption.REPLACE_EXISTING);
+            try (FileChannel channel = FileChannel.open(written, StandardOpenOption.WRITE)) {
+                channel.force(true);
+            }
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+        move(written, kept);
+        forceNames(folder);
+        before.put(table, kept);
+    }
+
+    private static void move(Path from, Path to) {
+        try {
+            Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+
+    private static void delete(Path file) {
+        try {
+            Files.deleteIfExists(file);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+
+    /** What a folder has; nothing if it is not there. */
+    private static List<Path> list(Path folder) {
+        List<Path> found = new ArrayList<>();
+        if (Files.isDirectory(folder)) {
+            try (DirectoryStream<Path> files = Files.newDirectoryStream(folder)) {
+                files.forEach(found::add);
+            } catch (IOException | DirectoryIteratorException error) {
+                throw new DataStorageManagerException("the files in " + folder + " are not known", error);
+            }
+        }
+        return found;
     }
 
     @Override
@@ -124,14 +245,29 @@ public final class CheckpointFiles extends FileDataStorageManager {
         }
     }
 
-    /** The same for the index of a table's keys. HerdDB makes any other one anew where its files are missing. */
+    /**
+     * The same for the index of a table's keys. HerdDB makes any other one anew where the newest checkpoint has none of it. So that goes first:
+     * a process that is killed meanwhile would boot an index without its pages, and could apply no change of a row.
+     */
     @Override
     public void dropIndex(String tableSpace, String index) {
         if (index.endsWith(KEYS) && isCheckpointed(tableSpace, index.substring(0, index.length() - KEYS.length()))) {
             leave(tableSpace, index + ".index");
-        } else {
-            super.dropIndex(tableSpace, index);
+            return;
         }
+        Path folder = folder(tableSpace).resolve(index + ".index");
+        List<Path> files = list(folder);
+        files.stream().filter(file -> file.getFileName().toString().endsWith(CHECKPOINT)).forEach(CheckpointFiles::delete);
+        if (!files.isEmpty()) {
+            forceNames(folder);
+        }
+        super.dropIndex(tableSpace, index);
+    }
+
+    /** The next checkpoint of the index deletes its pages. HerdDB deletes them at once, though the newest checkpoint names them. */
+    @Override
+    public void truncateIndex(String tableSpace, String index) {
+        // see above
     }
 
     private boolean isCheckpointed(String tableSpace, String table) {
@@ -168,17 +304,53 @@ public final class CheckpointFiles extends FileDataStorageManager {
         }
     }
 
-    /** Waits for the pages that are being written: a query that needs memory writes one, too, and HerdDB takes it for written meanwhile. */
+    /**
+     * Waits for the pages that are being written, or are about to be: a query that needs memory writes one, too, and HerdDB takes it for written
+     * meanwhile.
+     */
     @Override
     public List<PostCheckpointAction> tableCheckpoint(String tableSpace, String table, TableStatus status, boolean pin) {
         Lock written = pagesOf(tableSpace).writeLock();
-        written.lock();
-        try {
-            requirePages(tableSpace);
-            return super.tableCheckpoint(tableSpace, table, status, pin);
-        } finally {
-            written.unlock();
+        long begin = System.nanoTime();
+        while (true) {
+            written.lock();
+            try {
+                requirePages(tableSpace);
+                if (hasPages(tableSpace, table, status)) {
+                    List<PostCheckpointAction> actions = super.tableCheckpoint(tableSpace, table, status, pin);
+                    forgetBefore(folder(tableSpace).resolve(table + ".table"));
+                    return actions;
+                }
+            } finally {
+                written.unlock();
+            }
+            if (System.nanoTime() - begin > TimeUnit.SECONDS.toNanos(PAGE_SECONDS)) {
+                torn.add(tableSpace);
+            }
+            LockSupport.parkNanos(PAGE_PAUSE_NANOS);
         }
+    }
+
+    private boolean hasPages(String tableSpace, String table, TableStatus status) {
+        Set<String> files = list(folder(tableSpace).resolve(table + ".table")).stream().map(file -> file.getFileName().toString())
+                .collect(Collectors.toSet());
+        return status.activePages.keySet().stream().allMatch(page -> files.contains(page + FILEEXTENSION_PAGE));
+    }
+
+    private void forgetBefore(Path table) {
+        Path kept = before.remove(table);
+        if (kept != null) {
+            delete(kept);
+        }
+    }
+
+    /** Nobody reads an index for who downloads the tables, and HerdDB would never let go of its pages. */
+    @Override
+    public List<PostCheckpointAction> indexCheckpoint(String tableSpace, String index, IndexStatus status, boolean pin) {
+        if (index.endsWith(KEYS)) {
+            keepBefore(tableSpace, index, status.sequenceNumber);
+        }
+        return super.indexCheckpoint(tableSpace, index, status, false);
     }
 
     private void requirePages(String tableSpace) {

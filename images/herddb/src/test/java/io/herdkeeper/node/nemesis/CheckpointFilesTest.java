@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import herddb.core.PageSet.DataPageMetaData;
 import herddb.core.PostCheckpointAction;
 import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogResult;
@@ -14,10 +15,15 @@ import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
+import herddb.storage.IndexStatus;
 import herddb.storage.TableStatus;
 import herddb.utils.Bytes;
+import herddb.utils.ExtendedDataInputStream;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.testing.Await;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
@@ -25,8 +31,11 @@ import java.time.Duration;
 import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -249,6 +258,117 @@ class CheckpointFilesTest {
     }
 
     @Test
+    void aTablesCheckpointWaitsForAPageThatIsAboutToBeWritten() throws Exception {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        TableStatus named = status(new LogSequenceNumber(1, 2), 1, 2);
+        Thread checkpoint = new Thread(() -> files.tableCheckpoint("space", "table", named, false));
+        checkpoint.start();
+        Await.until("it waits, or has ended", LIMIT,
+                () -> checkpoint.getState() == Thread.State.TIMED_WAITING || checkpoint.getState() == Thread.State.TERMINATED);
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/table.table/1.2.checkpoint")));
+        files.writePage("space", "table", 2, List.of(ROW));
+        checkpoint.join();
+        assertTrue(Files.exists(folder.resolve("space.tablespace/table.table/1.2.checkpoint")));
+    }
+
+    @Test
+    void aDownloadKeepsNoPageOfAnIndex() {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        files.indexCheckpoint("space", "index", index(new LogSequenceNumber(1, 2), 1), true);
+        files.writeIndexPage("space", "index", 2, out -> out.writeVLong(7));
+        files.indexCheckpoint("space", "index", index(new LogSequenceNumber(1, 3), 2), false).forEach(PostCheckpointAction::run);
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/index.index/1.page")));
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/index.index/1.2.checkpoint")));
+    }
+
+    @Test
+    void aTruncatedIndexKeepsItsFilesUntilItsNextCheckpoint() {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        files.indexCheckpoint("space", "index", index(new LogSequenceNumber(1, 2), 1), false);
+        files.truncateIndex("space", "index");
+        assertTrue(Files.exists(folder.resolve("space.tablespace/index.index/1.page")), "a boot from its checkpoint needs it");
+        files.writeIndexPage("space", "index", 2, out -> out.writeVLong(7));
+        files.indexCheckpoint("space", "index", index(new LogSequenceNumber(1, 3), 2), false).forEach(PostCheckpointAction::run);
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/index.index/1.page")));
+    }
+
+    @Test
+    void anIndexWhoseDeletionIsInterruptedHasNoCheckpoint() {
+        LogSequenceNumber position = new LogSequenceNumber(9, 2);
+        CheckpointFiles files = ours(folder);
+        write(files);
+        files.indexCheckpoint("space", "index", index(position, 1), false);
+        FileDataStorageManager dropping = ours(failingAt("delete N.page by FileDataStorageManager.deleteDirectoryContent"));
+        assertThrows(DataStorageManagerException.class, () -> dropping.dropIndex("space", "index"));
+        assertThrows(DataStorageManagerException.class, () -> files.getIndexStatus("space", "index", position), "so a boot makes it anew");
+    }
+
+    @Test
+    void aBootDeletesWhatTheNewestCheckpointDoesNotHave() {
+        CheckpointFiles files = ours(folder);
+        write(files);
+        LogSequenceNumber position = new LogSequenceNumber(1, 2);
+        Table table = Table.builder().tablespace("space").name("t").uuid("kept").column("k", ColumnTypes.INTEGER).primaryKey("k").build();
+        files.initTable("space", "kept");
+        files.initIndex("space", "kept_primary");
+        files.writeTransactionsAtCheckpoint("space", position, List.of());
+        files.writeTables("space", position, List.of(table), List.of(), true);
+        ours(folder).initTablespace("space");
+        assertTrue(Files.exists(folder.resolve("space.tablespace/table.table")), "no checkpoint is written yet");
+        files.writeCheckpointSequenceNumber("space", position);
+        ours(folder).initTablespace("space");
+        for (String name : List.of("table.table", "index.index")) {
+            assertTrue(Files.notExists(folder.resolve("space.tablespace/" + name)), name);
+        }
+        for (String name : List.of("kept.table", "kept_primary.index", "tables.1.2.tablesmetadata")) {
+            assertTrue(Files.exists(folder.resolve("space.tablespace/" + name)), name);
+        }
+    }
+
+    /** As the boot of an idle tablespace does, or a download from its leader. */
+    @Test
+    void aTableThatIsKilledWhileItIsCheckpointedAgainAtItsPositionBootsWithThePagesOfItsKeys() throws Exception {
+        LogSequenceNumber position = new LogSequenceNumber(1, 2);
+        CheckpointFiles files = ours(folder);
+        write(files);
+        files.initIndex("space", "table_primary");
+        files.writePage("space", "table", 2, List.of(ROW));
+        files.indexCheckpoint("space", "table_primary", index(position, 1), false);
+        files.tableCheckpoint("space", "table", status(position, 1), false);
+        files.indexCheckpoint("space", "table_primary", index(position, 2), false);
+        Path elsewhere = Files.createDirectory(folder.resolve("elsewhere"));
+        List<Path> beside;
+        try (Stream<Path> found = Files.list(folder.resolve("space.tablespace/table_primary.index"))) {
+            beside = found.filter(file -> !file.toString().endsWith(".checkpoint")).toList();
+        }
+        for (Path file : beside) {
+            Files.copy(file, elsewhere.resolve(file.getFileName()));
+        }
+        assertEquals(Set.of(1L), pagesOfTheKeysAtABoot(position), "only the keys were replaced");
+
+        files.indexCheckpoint("space", "table_primary", index(position, 2), false);
+        files.tableCheckpoint("space", "table", status(position, 2), false);
+        assertEquals(Set.of(2L), pagesOfTheKeysAtABoot(position), "both were replaced");
+        for (Path file : beside) {
+            Files.copy(elsewhere.resolve(file.getFileName()), file);
+        }
+        assertEquals(Set.of(2L), pagesOfTheKeysAtABoot(position), "a moment before");
+    }
+
+    private Set<Long> pagesOfTheKeysAtABoot(LogSequenceNumber position) {
+        CheckpointFiles files = ours(folder);
+        files.initTable("space", "table");
+        return files.getIndexStatus("space", "table_primary", position).activePages;
+    }
+
+    private static IndexStatus index(LogSequenceNumber position, long page) {
+        return new IndexStatus("index", position, page + 1, Set.of(page), new byte[] {(byte) page});
+    }
+
+    @Test
     void aCopyWhoseErasureIsInterruptedHasNoCheckpoint() {
         CheckpointFiles files = ours(folder);
         files.initTable("space", "a");
@@ -264,8 +384,18 @@ class CheckpointFilesTest {
         files.writeTables("space", new LogSequenceNumber(1, entry), List.of(), List.of(), true);
     }
 
-    private static TableStatus status(LogSequenceNumber position) {
-        return new TableStatus("table", position, Bytes.longToByteArray(1), 1, Map.of());
+    private static TableStatus status(LogSequenceNumber position, long... pages) {
+        DataPageMetaData meta = meta();
+        return new TableStatus("table", position, Bytes.longToByteArray(1), 1,
+                LongStream.of(pages).boxed().collect(Collectors.toMap(page -> page, page -> meta)));
+    }
+
+    private static DataPageMetaData meta() {
+        try (ExtendedDataInputStream three = new ExtendedDataInputStream(new ByteArrayInputStream(new byte[] {1, 1, 0}))) {
+            return DataPageMetaData.deserialize(three);
+        } catch (IOException impossible) {
+            throw new UncheckedIOException(impossible);
+        }
     }
 
     private static List<Long> transactions(FileDataStorageManager files, LogSequenceNumber position) {
