@@ -311,6 +311,12 @@ def test_a_leader_that_differs_is_relieved_unless_its_tablespace_is_left_alone(a
     assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_both(seen).actions) is moved
 
 
+def test_a_leader_of_which_every_replica_is_to_be_relieved_is_not_told_to_be_in_the_way():
+    leaving = tuple({"node": node, "reason": "spec.replicas is 1"} for node in PODS)
+    seen = replace(CALM, cluster=with_status(CLUSTER, relieved_nodes=leaving))
+    assert (plan_leadership(seen).actions, plan_leadership(seen).wait) == ((), None)
+
+
 @pytest.mark.parametrize("plan_of", [plan_both, plan_refused])
 def test_a_lost_leader_is_replaced_though_zookeeper_did_not_tell_how_many_bookies_are_writable(plan_of):
     unread = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": None})

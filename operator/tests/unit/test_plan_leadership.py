@@ -559,6 +559,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Blocked(f"{RELIEVED_WHY}, and no other replica can lead: {B}: its bookies don't answer it; {C}: its pod is gone"),
     ),
     (
+        "it is to be relieved, and the follower's checkpoint is in an earlier ledger",
+        situation(a=RELIEVED, b=follower(checkpoint=(6, 880)), c=DEAD),
+        Move(B, RELIEVED_WHY, checkpoint_first=True, in_turn=True),
+    ),
+    (
         "it is to be relieved, and its log has failed",
         situation(a=replace(FAILED, relieved="its node is restarted")),
         Move(B, f"{A} can't lead any more (it has failed: not enough bookies)", leader_lost=True),
@@ -687,6 +692,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy", in_turn=True)),
     ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't lead: its pod is gone")),
     ("the preferred one is a stranger", replace(CALM, preferred="d"), Keep(f"{A} leads; the preferred d holds no replica")),
+    (
+        "the preferred one waits for its bookies since a moment ago",
+        situation(c=waiting(WELL[C], 1.9, "other"), preferred=C),
+        Move(C, f"{C} is preferred and healthy", in_turn=True),
+    ),
     (
         "nobody knows when the leader was changed, and another one is preferred",
         replace(CALM, preferred=C, changed_at=None),

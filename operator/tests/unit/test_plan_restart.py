@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 from both_controllers import plan_both
-from situations import live, objects, pods
+from situations import live, objects, pods, readable, with_spec
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
-from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD
+from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE
 
 from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, Delete, WakeNodes
 from herdkeeper.shared.reason import Reason
@@ -58,6 +59,15 @@ def test_a_leader_is_relieved_before_it_is_restarted():
     assert change.record == replace(RECORD, leader=PODS[1])
     assert change.why == f"led by {PODS[1]}, since {PODS[0]} must not lead any more (it is restarted with its new template)"
     assert wake == WakeNodes("db", (PODS[1],))
+
+
+def test_a_preferred_node_leads_again_once_it_is_restarted_since_it_would_be_relieved_before():
+    preferring = readable(with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy"))
+    moved = [
+        any(isinstance(each, ChangeTablespaceRecord) for each in plan_leadership(replace(seen, declared=preferring)).actions)
+        for seen in (rolled(NEW, OLD), rolled(NEW, NEW), rolled(OLD, NEW))
+    ]
+    assert moved == [False, True, True]
 
 
 def test_a_leader_that_was_relieved_is_restarted():
