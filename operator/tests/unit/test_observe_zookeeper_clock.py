@@ -54,6 +54,11 @@ def test_the_heartbeats_are_told_by_tablespace_and_node():
     assert read_times(Znodes(BEATS), "/herd", RECORDS)[1] == {"a": {PODS[0]: 50.0, PODS[1]: 51.0}, "b": {PODS[1]: 53.0}}
 
 
+def test_the_heartbeats_of_a_tablespace_with_capital_letters_are_told_by_its_own_name_and_not_that_of_its_znode():
+    named = {"a": VersionedRecord(replace(RECORDS["a"].record, name="A"), 1, 40.0)}
+    assert read_times(Znodes(BEATS), "/herd", named)[1] == {"A": {PODS[0]: 50.0, PODS[1]: 51.0}}
+
+
 def moved(seen) -> bool:
     return any(isinstance(action, ChangeTablespaceRecord) for action in plan_both(seen).actions)
 

@@ -68,6 +68,7 @@ def test_the_pause_is_twice_as_long_each_time_and_an_hour_at_most():
         ("its log failed, and the pause of the storage is not over", "failed", 12.0, 1),
         ("it leads it", "leader", 12.0, None),
         ("it led it for long: it is none that does not take over", "failed", 60.0, None),
+        ("ZooKeeper's clock went back since it got it", "failed", -7200.0, None),
     ],
 )
 def test_who_does_not_lead_what_it_was_given_is_marked(situation, role, since, said):

@@ -11,7 +11,7 @@ from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
 
 Heartbeats = Mapping[str, Mapping[str, float]]
-"""By tablespace and node, in Unix seconds by ZooKeeper's clock."""
+"""By tablespace, as its record names it, and node, in Unix seconds by ZooKeeper's clock."""
 
 
 def read_times(znodes: Znodes, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
@@ -30,7 +30,7 @@ def read_times(znodes: Znodes, root: str, records: Mapping[str, VersionedRecord]
         None if last is None else last.changed_at,
         {node: znode.changed_at for node, znode in zip(nodes, registered, strict=True) if znode is not None},
     )
-    heartbeats: dict[str, dict[str, float]] = {name: {} for name in records}
+    heartbeats: dict[str, dict[str, float]] = {found.record.name: {} for found in records.values()}
     for (name, node), znode in beats.items():
-        heartbeats[name][node] = znode.changed_at
+        heartbeats[records[name].record.name][node] = znode.changed_at
     return times, heartbeats
