@@ -70,6 +70,16 @@ def test_a_preferred_node_leads_again_once_it_is_restarted_since_it_would_be_rel
     assert moved == [False, True, True]
 
 
+@pytest.mark.parametrize("stranger", ["*", "db-herddb-77", "another"])
+def test_a_replica_that_a_sql_user_named_on_no_node_of_this_cluster_holds_up_no_restart(stranger):
+    other = VersionedRecord(replace(RECORD, name="other", uuid="other-uuid", replicas=(PODS[0], stranger)), 4, 1000.0)
+    led = replace(LEADER, name="other", uuid="other-uuid")
+    alone = replace(rolled(OLD, NEW), records={"other": other}, nodes={PODS[0]: (led,), PODS[1]: ()}, declared=())
+    assert plan_both(alone).actions == (DELETED[0],)
+    follower_first = replace(rolled(OLD, OLD), records={**CALM.records, "other": other}, nodes={**CALM.nodes, PODS[0]: (LEADER, led)})
+    assert plan_both(follower_first).actions == (DELETED[1],)
+
+
 def test_a_leader_that_was_relieved_is_restarted():
     moved = VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)
     nodes = {PODS[0]: (replace(LEADER, role="follower"),), PODS[1]: (LEADER,)}

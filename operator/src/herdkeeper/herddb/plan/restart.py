@@ -69,8 +69,13 @@ def _unsettled(fleet: SqlFleet, pods: Sequence[str]) -> str | None:
     if isinstance(fleet.records, Unknown):
         return fleet.records.why
     records = [found.record for _, found in sorted(fleet.records.items())]
-    reasons = (_why_not_caught_up(fleet, record, node) for record in records for node in record.replicas)
+    reasons = (_why_not_caught_up(fleet, record, node) for record in records for node in _replicas(fleet, record))
     return next((why for why in reasons if why is not None), None)
+
+
+def _replicas(fleet: SqlFleet, record: TablespaceRecord) -> list[str]:
+    """Returns the nodes with a replica. A SQL user may name others, which are not of this cluster: nobody waits for them."""
+    return [node for node in record.replicas if node in fleet.present]
 
 
 def _why_not_caught_up(fleet: SqlFleet, record: TablespaceRecord, node: str) -> str | None:
@@ -102,7 +107,7 @@ def _led(fleet: SqlFleet, node: str) -> list[str]:
     """Returns the tablespaces that the node leads and another one could lead."""
     if isinstance(fleet.records, Unknown):
         return []
-    return [name for name, found in fleet.records.items() if found.record.leader == node and len(found.record.replicas) > 1]
+    return [name for name, found in fleet.records.items() if found.record.leader == node and len(_replicas(fleet, found.record)) > 1]
 
 
 def _leaderships_moved(fleet: SqlFleet, node: str) -> tuple[int, int]:
