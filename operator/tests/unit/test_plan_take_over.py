@@ -42,7 +42,9 @@ def preferring(*names: str):
     return tuple(with_metadata(with_spec(wanted, tablespace_name=name), name=name) for name in names)
 
 
-@pytest.mark.parametrize("mark", [MissedTakeOver("flights", 1999), MissedTakeOver("flights", 1_790_000_000, 17)])
+@pytest.mark.parametrize(
+    "mark", [MissedTakeOver("flights", 1999), MissedTakeOver("flights", 1_790_000_000, 17), MissedTakeOver("my\nlog at 5" * 20, 1999)]
+)
 def test_a_mark_is_read_as_it_was_written(mark):
     assert read_marks({DID_NOT_LEAD_PREFIX + "n1": mark.text, "herdkeeper.io/paused": "true"}) == {"n1": mark}
 

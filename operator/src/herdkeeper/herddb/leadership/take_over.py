@@ -24,7 +24,7 @@ LATE_SECONDS = 4.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 120.0, 3600.0
 """For how long a node gets no leadership after a failed take-over; doubled each time in a row."""
 
-_TEXT = re.compile(r"([1-9][0-9]{0,5}) in a row, last (\S{1,100}) at ([0-9]{1,12})")
+_TEXT = re.compile(r"([1-9][0-9]{0,5}) in a row, last (.+) at ([0-9]{1,12})", re.DOTALL)  # the name is any text of a SQL user
 
 
 @dataclass(frozen=True)
