@@ -51,6 +51,12 @@ def add_encryption_argument(parser: argparse.ArgumentParser, when: str = "") -> 
     )
 
 
+def why_no_reading_rate(parsed: argparse.Namespace) -> str | None:
+    """Returns what is wrong with --bytes-per-second-per-bookie, or None."""
+    rate = parsed.bytes_per_second_per_bookie
+    return None if rate > 0 else f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit"
+
+
 def add_reading_rate_argument(parser: argparse.ArgumentParser) -> None:
     """--bytes-per-second-per-bookie, a float; infinity for no limit."""
     parser.add_argument(

@@ -41,6 +41,7 @@ from herdkeeper_jobs.shared_arguments import (
     add_encryption_argument,
     add_reading_rate_argument,
     add_tablespace_arguments,
+    why_no_reading_rate,
 )
 from herdkeeper_jobs.storage.stored_path import stored_argument, stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -216,10 +217,8 @@ def _require_valid(parsed: argparse.Namespace) -> None:
     stored_argument("--destination", parsed.destination, DESTINATION_VARIABLES, CheckpointRefused)
     if (why := why_no_run_id(parsed.run_id)) is not None:
         raise CheckpointRefused(why)
-    if parsed.bytes_per_second_per_bookie <= 0:
-        raise CheckpointRefused(
-            f"--bytes-per-second-per-bookie is {parsed.bytes_per_second_per_bookie:g}: give more than 0, or leave it out for no limit"
-        )
+    if (why := why_no_reading_rate(parsed)) is not None:
+        raise CheckpointRefused(why)
     if parsed.every is not None and parsed.every <= 0:
         raise CheckpointRefused(f"--every is {parsed.every:g}: give seconds, more than 0")
 

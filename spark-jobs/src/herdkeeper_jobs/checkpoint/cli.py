@@ -36,6 +36,7 @@ from herdkeeper_jobs.shared_arguments import (
     add_encryption_argument,
     add_reading_rate_argument,
     add_tablespace_arguments,
+    why_no_reading_rate,
 )
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, session_on_demand, spark_settings
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_argument, why_unusable
@@ -133,9 +134,8 @@ def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings
 def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
     if (why := why_no_run_id(parsed.run_id)) is not None:
         raise CheckpointRefused(why)
-    rate = parsed.bytes_per_second_per_bookie
-    if not rate > 0:
-        raise CheckpointRefused(f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit")
+    if (why := why_no_reading_rate(parsed)) is not None:
+        raise CheckpointRefused(why)
     if parsed.full_every_seconds <= 0:
         raise CheckpointRefused(f"--full-every-seconds is {parsed.full_every_seconds}: give more than 0")
     destination = _usable("--destination", parsed.destination, DESTINATION_VARIABLES, writes=True)
@@ -155,7 +155,7 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         mode=Mode(parsed.mode),
         archive=archive,
         key=key,
-        budget=ReadBudget(cores, rate),
+        budget=ReadBudget(cores, parsed.bytes_per_second_per_bookie),
         follower=_follower(parsed),
         full_every_seconds=parsed.full_every_seconds,
     )

@@ -100,12 +100,14 @@ class EntryPartition(InputPartition):
     spec: PartitionSpec
 
 
-class EntryReader(DataSourceReader):
-    """Entries of ledgers, in partitions of about equal bytes."""
-
+class _Reader(DataSourceReader):
     def __init__(self, source: BookKeeperDataSource, options: SourceOptions) -> None:
         self._source = source
         self._options = options
+
+
+class EntryReader(_Reader):
+    """Entries of ledgers, in partitions of about equal bytes."""
 
     def partitions(self) -> list[InputPartition]:
         """Reads the metadata. Raises OptionError for a missing ledger, NotConfirmedYet if `upToLsn` can't be read yet."""
@@ -141,12 +143,8 @@ class ChangePartition(InputPartition):
     range: LogRange
 
 
-class ChangeReader(DataSourceReader):
+class ChangeReader(_Reader):
     """The committed changes of a log between two LSNs."""
-
-    def __init__(self, source: BookKeeperDataSource, options: SourceOptions) -> None:
-        self._source = source
-        self._options = options
 
     def partitions(self) -> list[InputPartition]:
         """Reads the metadata. Raises as `log_range`."""
