@@ -180,9 +180,8 @@ def _rest(up: frozenset[int], ledgers: tuple[Ledger, ...]) -> ClusterState:
     return ClusterState(
         writable=len(up),
         largest_ensemble=2,
-        under_replicated=False,  # the auditor says so late, or never
         autorecovery=None,
-        lacking=f"ledgers name {sorted(away)}" if away else None,
+        lacking=f"ledgers name {sorted(away)}" if away else None,  # the auditor says so late, or never
     )
 
 

@@ -47,7 +47,7 @@ CLAIMS = (Claim("bk-bookie-1-journal", "uid-1"), Claim("bk-bookie-1-ledgers", "u
 GOING = tuple(replace(claim, going=True) for claim in CLAIMS)
 MOVED = (Round(1, JobState.DONE),)
 
-HEALTHY = ClusterState(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
+HEALTHY = ClusterState(writable=4, largest_ensemble=3, autorecovery=None)
 SERVING = DrainingBookie(
     number=1,
     bookie_id="bk-1",
@@ -143,7 +143,6 @@ def test_a_bookie_that_is_away_and_whose_cookie_somebody_deleted_is_not_stopped_
         (Unknown("ZooKeeper did not answer"), HEALTHY, Reason.UNREADABLE, "ZooKeeper"),
         (STOPPED, Unknown("ledgers were not scanned"), Reason.UNREADABLE, "scanned"),
         (SERVING, replace(HEALTHY, writable=3), Reason.TOO_FEW_BOOKIES, "until 4 stay"),
-        (SERVING, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "fully replicated"),
         (SERVING, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (SERVING, replace(HEALTHY, autorecovery="no auditor is elected"), Reason.AUTORECOVERY_OFF, "no auditor"),
         (replace(MARKED, answers=False), HEALTHY, Reason.BOOKIE_DOWN, "not Ready"),
@@ -170,7 +169,6 @@ def test_a_bookie_that_is_away_and_whose_cookie_somebody_deleted_is_not_stopped_
         (replace(AWAY, shares=()), HEALTHY, Reason.BOOKIE_DOWN, "once it is back"),
         (replace(STOPPED, pod_present=True), HEALTHY, Reason.POD_STOPPING, "stopping"),
         (replace(STOPPED, mode=Mode.READ_ONLY), HEALTHY, Reason.POD_STOPPING, "stopping"),
-        (STOPPED, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "fully replicated"),
         (STOPPED, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (replace(STOPPED, retirement=JobState.RUNNING), HEALTHY, Reason.RETIRING, "bk-1"),
         (replace(STOPPED, retirement=JobState.FAILED), HEALTHY, Reason.DRAIN_FAILED, "delete the failed Job"),
@@ -216,7 +214,6 @@ def situations():
     rounds = ((), MOVED, *((Round(1, state),) for state in (JobState.ABSENT, JobState.RUNNING, JobState.FAILED)))
     rests = (
         HEALTHY,
-        replace(HEALTHY, under_replicated=True),
         replace(HEALTHY, lacking="x"),
         replace(HEALTHY, autorecovery="off"),
         Unknown("unread"),

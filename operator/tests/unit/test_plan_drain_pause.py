@@ -10,7 +10,7 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS,
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus, DrainStatus
 from herdkeeper.bookkeeper.drain import state
-from herdkeeper.bookkeeper.drain.procedure import next_step
+from herdkeeper.bookkeeper.drain.procedure import Stop, next_step
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
@@ -69,6 +69,13 @@ def test_the_status_tells_of_a_drain_what_the_plan_waits_for(metadata, scan):
     (told_of,) = [bookie["drain"]["message"] for bookie in summarize_bookkeeper(observed).fields["bookies"] if "drain" in bookie]
     wait = plan_bookkeeper(observed, JOBS_IMAGE).wait
     assert told_of == ("no ledger names it: it is stopping" if wait is None else wait.sentence)
+
+
+def test_no_drain_gets_on_while_the_auditor_has_marked_ledgers():
+    emptied = replace(SCAN, shares={})
+    (gets_on,), (waits,) = (seen(metadata, emptied).drains for metadata in (READ_ONLY, replace(READ_ONLY, under_replicated=True)))
+    assert gets_on.step == Stop()
+    assert waits.step == Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated; the drain continues once they are fully replicated")
 
 
 def test_the_next_step_of_a_drain_is_decided_once_for_plan_and_status(monkeypatch):

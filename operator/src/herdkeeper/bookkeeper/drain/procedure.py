@@ -102,11 +102,10 @@ class ClusterState:
     """Writable bookies that stay."""
     largest_ensemble: int
     """The largest over all ledgers' metadata and the declared databases."""
-    under_replicated: bool
     autorecovery: str | None
     """Why a lost entry would go unnoticed. None if autorecovery is on and an auditor is elected."""
     lacking: str | None = None
-    """Why ledgers lack copies on bookies that stay, by their metadata. An auditor marks them only later."""
+    """Why ledgers lack copies on bookies that stay: an auditor marked them, or their metadata shows it before."""
     too_few_racks: str | None = None
     """Why the racks of the remaining bookies violate the placement rule for new ledgers, or None."""
     also_leaving: tuple[str, ...] = ()
@@ -232,8 +231,6 @@ def open_ledgers(shares: Sequence[Share]) -> str:
 def _why_unsafe(state: ClusterState) -> Wait | None:
     if state.autorecovery is not None:
         return Wait(Reason.AUTORECOVERY_OFF, f"{state.autorecovery}: nothing would notice a lost copy; the drain waits for autorecovery")
-    if state.under_replicated:
-        return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated; the drain continues once they are fully replicated")
     if state.lacking is not None:
         return Wait(Reason.UNDER_REPLICATED, f"{state.lacking}; the drain continues once they are fully replicated")
     return None

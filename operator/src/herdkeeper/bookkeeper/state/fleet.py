@@ -225,12 +225,12 @@ class BookieFleet:
             return self.scan or NOT_SCANNED
         metadata, groups = self.known_metadata, (self.numbers.staying, self.numbers.leaving)
         staying, leaving = (frozenset(bookie_id for number in group for bookie_id in self.ids[number]) for group in groups)
+        marked = "ledgers are under-replicated" if metadata.under_replicated else None
         return ClusterState(
             writable=len((staying & metadata.writable) - metadata.read_only),
             largest_ensemble=self.scan.largest_ensemble,
-            under_replicated=metadata.under_replicated,
             autorecovery=self._why_no_autorecovery,
-            lacking=self.scan.lacking_copies(self.holders, but=leaving),
+            lacking=marked or self.scan.lacking_copies(self.holders, but=leaving),
             too_few_racks=why_too_few_racks(rule_of(self.cluster, self._sure_racks, self._cookies), staying & metadata.writable),
         )
 
