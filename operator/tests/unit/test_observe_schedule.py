@@ -93,6 +93,7 @@ def test_a_checkpoint_that_a_tablespace_names_which_can_not_be_read_is_kept():
     cluster.restored = (
         {"kind": "Tablespace", "metadata": {"name": "odd", "namespace": "demo"}, "spec": spec},
         {"kind": "Tablespace", "metadata": {"name": "empty", "namespace": "demo"}, "spec": {}},
+        {"kind": "Tablespace", "metadata": {"name": "without", "namespace": "demo"}},
     )
     assert observe_schedule(SCHEDULE, ClusterReader(cluster, None, None)).needed == {"a"}
 

@@ -66,7 +66,8 @@ def _restored(namespace: str, reader: ClusterReader) -> Iterator[str]:
     be made from the one that it names.
     """
     for document in reader.kubernetes.documents(Tablespace, namespace):
-        named = ((document["spec"].get("bootstrap") or {}).get("checkpoint") or {}).get("name")
+        bootstrap = (document.get("spec") or {}).get("bootstrap") or {}
+        named = (bootstrap.get("checkpoint") or {}).get("name")
         found = reader.kubernetes.model(Tablespace, document)
         if named is not None and (isinstance(found, Unreadable) or found.is_restoring):
             yield named
