@@ -168,6 +168,17 @@ def test_objects_come_in_the_order_of_their_names_with_their_kind(server) -> Non
     assert asked == ["/apis/herdkeeper.io/v1alpha1/namespaces/other/tablespaces"]
 
 
+def test_another_namespace_is_read_in_the_same_session(server) -> None:
+    """Each session runs the command that gives credentials, and status --watch looks at two namespaces every two seconds."""
+    clients, asked = server
+    first = clients()
+    other = first.in_namespace("other")
+    assert other.api is first.api
+    assert (first.namespace, other.namespace) == ("demo", "other")
+    other.list(TABLESPACE)
+    assert asked == ["/apis/herdkeeper.io/v1alpha1/namespaces/other/tablespaces"]
+
+
 def test_what_is_not_there_is_none_and_a_refusal_is_told_in_the_api_server_s_words(server) -> None:
     clients, _ = server
     assert clients().get(POD, "gone") is None

@@ -68,8 +68,10 @@ class ApiServer:
         return self._session[0]
 
     def in_namespace(self, namespace: str) -> ApiServer:
-        """See Cluster."""
-        return ApiServer(replace(self.access, namespace=namespace))
+        """See Cluster. Both have one session: the context's user may have a command that gives credentials."""
+        other = ApiServer(replace(self.access, namespace=namespace))
+        other.__dict__["_session"] = self._session
+        return other
 
     def get(self, kind: Kind, name: str) -> Json | None:
         """See Cluster. A name that no object may have finds none: it may come from a status."""
