@@ -51,6 +51,7 @@ _TABLES = (
     "CREATE TABLE defaults (k int, s string DEFAULT 'it''s é', e string DEFAULT '', l long DEFAULT -9223372036854775808, "
     "i int NOT NULL DEFAULT 2147483647, d double DEFAULT 1.0E300, f double NOT NULL DEFAULT -1.5, o boolean DEFAULT 'false', "
     "t timestamp DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (k))",
+    "CREATE TABLE no_numbers (k int PRIMARY KEY, p double DEFAULT 1E400, m double DEFAULT -1.5E400, n double DEFAULT NaN)",
     "CREATE TABLE by_string (k string NOT NULL PRIMARY KEY, v int)",
     "CREATE TABLE by_bytes (k blob PRIMARY KEY, v int)",
     "CREATE TABLE by_time (k timestamp PRIMARY KEY, v int)",

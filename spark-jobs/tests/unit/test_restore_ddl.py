@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper_jobs.checkpoint.expressible import default_literal
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
-from herdkeeper_jobs.restore.ddl import add_foreign_key, create_index, create_table, default_literal, defaults_apart, filler_row, insert
+from herdkeeper_jobs.restore.ddl import add_foreign_key, create_index, create_table, defaults_apart, filler_row, insert
 
 
 def column(kind: ColumnType, default: bytes | None = None, *, nullable: bool = True) -> Column:
@@ -30,6 +31,9 @@ def column(kind: ColumnType, default: bytes | None = None, *, nullable: bool = T
         (ColumnType.DOUBLE, struct.pack(">d", -1.5e10), "-15000000000.0"),
         (ColumnType.DOUBLE, struct.pack(">d", 1e-5), "1.0E-5"),
         (ColumnType.DOUBLE, struct.pack(">d", 1.25e300), "1.25E300"),
+        (ColumnType.DOUBLE, struct.pack(">d", float("inf")), "1.0E999"),
+        (ColumnType.DOUBLE, struct.pack(">d", float("-inf")), "-1.0E999"),
+        (ColumnType.DOUBLE, struct.pack(">d", float("nan")), "NaN"),
         (ColumnType.BOOLEAN, b"\1", "'true'"),
         (ColumnType.BOOLEAN, b"\0", "'false'"),
         (ColumnType.TIMESTAMP, b"CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP"),

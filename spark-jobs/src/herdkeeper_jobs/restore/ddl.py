@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
 from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition, is_queryable
 from herdkeeper.sql.frames import Value
+from herdkeeper_jobs.checkpoint.expressible import LITERAL_TEXT, default_literal
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
 
 SQL_TYPES = {
@@ -21,8 +21,6 @@ SQL_TYPES = {
     ColumnType.BOOLEAN: "boolean",
     ColumnType.FLOAT_ARRAY: "floata",
 }
-_LITERAL_TEXT = re.compile(rb"""([^']|'')*|([^'\\\n\r]|\\[ntbrf\\"'])*""")
-"""What HerdDB's parser accepts between quotes: a text with doubled quotes, or one whose quotes and backslashes have a backslash."""
 _PLAIN_TEXT = re.compile(rb"([^'\\]|''|\\[^'])*")
 """A text in which no backslash stands before a quote, the closing one included, unless it is the second one of a pair."""
 _ON_DELETE = {0: "", 1: " ON DELETE CASCADE", 2: " ON DELETE SET NULL"}
@@ -95,29 +93,6 @@ def filler_row(table: TableDefinition, key: int) -> list[Value]:
     return list(row)
 
 
-def default_literal(column: Column) -> str | None:
-    """A column's default as SQL after DEFAULT; None without one. Raises ValueError for a default that SQL can't express.
-
-    HerdDB stores a text as written between its quotes, with what stands for a quote, so it is written back unchanged.
-    """
-    data = column.default
-    if data is None:
-        return None
-    match column.type:
-        case ColumnType.STRING if _LITERAL_TEXT.fullmatch(data):
-            return f"'{data.decode()}'"
-        case ColumnType.INTEGER | ColumnType.LONG:
-            return str(int.from_bytes(data, "big", signed=True))
-        case ColumnType.DOUBLE:
-            return _double(struct.unpack(">d", data)[0])
-        case ColumnType.BOOLEAN:
-            return "'false'" if data == b"\0" else "'true'"
-        case ColumnType.TIMESTAMP if data == b"CURRENT_TIMESTAMP":
-            return "CURRENT_TIMESTAMP"
-        case _:
-            raise ValueError(f"column {column.name!r} of type {column.type.name} has the default {data!r}")
-
-
 def quoted(name: str) -> str:
     """Quotes a name with back-ticks, since it may be a keyword. Raises ValueError for a name with a back-tick: the grammar can't escape
     one."""
@@ -128,7 +103,7 @@ def quoted(name: str) -> str:
 
 def _needs_own_statement(column: Column) -> bool:
     text = column.default if column.type is ColumnType.STRING else None
-    return text is not None and _LITERAL_TEXT.fullmatch(text) is not None and _PLAIN_TEXT.fullmatch(text) is None
+    return text is not None and LITERAL_TEXT.fullmatch(text) is not None and _PLAIN_TEXT.fullmatch(text) is None
 
 
 def _column(column: Column, table: TableDefinition) -> str:
@@ -141,14 +116,6 @@ def _column(column: Column, table: TableDefinition) -> str:
         "AUTO_INCREMENT" if table.auto_increment and column.name == table.primary_key[0] else "",
     )
     return " ".join(part for part in parts if part)
-
-
-def _double(value: float) -> str:
-    """Formats as Java does: its SQL parser accepts an exponent only after a decimal point with a digit."""
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent:
-        return mantissa
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.codecs.herddb.table import MOST_COLUMNS, Column, ColumnType, TableDefinition, beginning, decode_table, is_queryable
-from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
+from herdkeeper.codecs.herddb.table import TableDefinition, beginning, decode_table
+from herdkeeper_jobs.checkpoint.expressible import inexpressible
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.manifests.manifest import (
@@ -19,10 +19,7 @@ from herdkeeper_jobs.manifests.manifest import (
     manifest_path,
     read_manifest,
 )
-from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.storage.stored_path import StoredPath
-
-_INDEX_TYPES = ("brin", "hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,38 +125,9 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
     definition = decode_table(bytes.fromhex(table.definition))
     if sum(file.rows for file in table.files) != table.rows:
         raise InvariantViolated(f"table {table.name!r}: the manifest says {table.rows} rows, and other numbers for its files")
-    if table.name == RESTORE_TABLE:
-        raise RestoreRefused(f"the checkpoint has a table {table.name!r}: a restore needs this name for itself")
     indexes = tuple(index for index in manifest.indexes if index.table == table.name)
     if table.rows and not definition.can_be_queried:
         raise RestoreRefused(f"table {beginning(table.name)}: its name is too long for an INSERT: rename it, and make another Checkpoint")
-    for reason in _inexpressible(definition, indexes):
-        raise RestoreRefused(f"table {table.name!r}: {reason}, which SQL can't make")
+    for reason in inexpressible(definition, indexes):
+        raise RestoreRefused(f"table {table.name!r}: {reason}, so no statement makes it again")
     return SourceTable(table, definition, indexes)
-
-
-def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ...]) -> list[str]:
-    columns = [f"column {column.name!r} has the type null" for column in definition.columns if column.type is ColumnType.NULL]
-    if len(definition.columns) > MOST_COLUMNS:
-        columns.append(f"it has {len(definition.columns)} columns, and HerdDB reads {MOST_COLUMNS}")
-    names = [definition.name, *(column.name for column in definition.columns)]
-    names += [name for index in indexes for name in (index.name, *index.columns)]
-    names += [name for key in definition.foreign_keys for name in (key.name, *key.columns, *key.parent_columns)]
-    advanced = definition.primary_key if definition.auto_increment and len(definition.primary_key) == 1 else ()
-    too_long = [
-        f"the name {beginning(name)} of the AUTO_INCREMENT column is too long for a DELETE" for name in advanced if not is_queryable(name)
-    ]
-    quoted = [f"the name {name!r} has a back-tick" for name in dict.fromkeys(names) if "`" in name]
-    # a type becomes a part of a statement
-    typed = [f"index {index.name!r} has the type {index.type!r:.60}" for index in indexes if index.type not in _INDEX_TYPES]
-    typed += [f"index {index.name!r} is unique and of type hash" for index in indexes if index.unique and index.type == "hash"]
-    updates = [f"foreign key {key.name!r} has an action on update" for key in definition.foreign_keys if key.on_update != 0]
-    return columns + too_long + quoted + typed + updates + [reason for column in definition.columns if (reason := _default(column))]
-
-
-def _default(column: Column) -> str:
-    try:
-        default_literal(column)
-    except ValueError as error:
-        return str(error)
-    return ""

@@ -18,11 +18,12 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.base import stored_rows
+from herdkeeper_jobs.checkpoint.expressible import default_literal
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.checkpoint.table_digests import digests_of_parts
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRetryable
 from herdkeeper_jobs.restore.chunks import RowGroup
-from herdkeeper_jobs.restore.ddl import default_literal, quoted
+from herdkeeper_jobs.restore.ddl import quoted
 from herdkeeper_jobs.restore.rows import digest, sql_rows
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
