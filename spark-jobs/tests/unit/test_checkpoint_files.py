@@ -228,13 +228,18 @@ def test_a_checkpoint_names_what_a_restore_loads_not_at_all_or_not_as_it_is() ->
         replace(EMPTY, name="t"): ("t.a hold a NULL", "t.b hold text that is not UTF-8"),
         renamed: ("no INSERT accepts the name n{40}…", ""),
         replace(wide, columns=wide.columns[:2]): ("", ""),
-        replace(wide, columns=tuple(Column(f"x{at}", ColumnType.LONG, at) for at in range(129))): ("more than 128 columns", "wide.x128"),
+        replace(wide, columns=tuple(Column(f"x{at}", ColumnType.LONG, at) for at in range(129))): (
+            "no statement makes table 'wide': it has 129 columns, and HerdDB reads 128",
+            "wide.x128",
+        ),
         replace(wide, columns=(key, wide.columns[2])): ("", "HerdDB returns NULL for whatever is stored in wide.x, and an UPDATE"),
+        replace(EMPTY, name='"a`b"'): (r"no statement makes table '\"a`b\"': the name '\"a`b\"' has a back-tick", ""),
+        replace(EMPTY, name="herdkeeper_restore"): ("'herdkeeper_restore': a restore has a table of this name itself", ""),
     }
     for table, (prevents, changes) in named.items():
         parts = written if table.name == "t" else WrittenTable(RowDigest(1), ())
-        folded = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,)), written=[parts]))
+        folded = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,), indexes=()), written=[parts]))
         for words, found in ((prevents, why_unrestorable(folded)), (changes, what_a_restore_changes(folded))):
             assert re.search(words, "; ".join(found)) if words else not found
-    empty = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,)), written=[WrittenTable(RowDigest(), ())]))
+    empty = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,), indexes=()), written=[WrittenTable(RowDigest(), ())]))
     assert why_unrestorable(empty) == []

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, beginning
+from herdkeeper_jobs.checkpoint.expressible import inexpressible
 from herdkeeper_jobs.checkpoint.folded_log import Folded
+from herdkeeper_jobs.checkpoint.folded_manifest import manifest_index
 
 _SHOWN = 5
 """Columns that a text names."""
@@ -16,17 +18,20 @@ def why_unrestorable(folded: Folded) -> list[str]:
     tables = list(zip(folded.timeline.tables, folded.written, strict=True))
     nulls = _columns((table.name, written.nulls_in) for table, written in tables)
     long_names = [table.name for table, written in tables if written.digest.rows and not table.can_be_queried]
+    indexes = [manifest_index(index) for index in folded.timeline.indexes]
+    refused = [
+        f"table {table.name!r:.60}: {reason}"
+        for table, _ in tables
+        for reason in inexpressible(table, [index for index in indexes if index.table == table.name])
+    ]
     found = []
     if long_names:
         found.append(
             f"it can't be restored as it is: no INSERT accepts the name {beginning(long_names[0])}, which has more than "
             f"{MOST_OF_NAME} characters. Rename the table (EXECUTE RENAMETABLE), and make another Checkpoint"
         )
-    if wide := [table.name for table, _ in tables if len(table.columns) > MOST_COLUMNS]:
-        found.append(
-            f"it can't be restored as it is: table {beginning(wide[0])} has more than {MOST_COLUMNS} columns. Drop some, and make another "
-            "Checkpoint"
-        )
+    if refused:
+        found.append(f"it can't be restored as it is: no statement makes {refused[0]}. Change it, or drop it, and make another Checkpoint")
     if nulls:
         found.append(
             f"it can't be restored as it is: {nulls} hold a NULL and are declared NOT NULL, which no INSERT may do. "
