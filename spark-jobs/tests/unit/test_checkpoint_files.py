@@ -114,6 +114,15 @@ def test_a_column_gets_a_dictionary_only_if_its_values_repeat(tmp_path: Path) ->
     assert {name for name, used in encodings.items() if "RLE_DICTIONARY" in used} == {"a", "t", "f.list.element", "x"}
 
 
+def test_a_file_with_the_columns_of_another_table_is_not_as_written(tmp_path: Path) -> None:
+    new = data_files.NewParquetFile(ParquetFolder(tmp_path), "f.parquet", arrow_schema(EMPTY))
+    new.write(pa.record_batch([pa.array([1], pa.int64())], schema=arrow_schema(EMPTY)))
+    file = new.finish()
+    assert content_fault(ParquetFolder(tmp_path), file, arrow_schema(EMPTY)) == ""
+    found = content_fault(ParquetFolder(tmp_path), file, arrow_schema(WIDE))
+    assert found.endswith("f.parquet: 1 rows with ['k'] instead of 1 rows as written")
+
+
 WIDE = TableDefinition("demo", "wide", "u3", (Column("k", ColumnType.LONG, 0, nullable=False), Column("x", ColumnType.BYTES, 1)), ("k",))
 WIDE_ROWS, GROUPS, ROW_BYTES = 500, 40, 2_048
 

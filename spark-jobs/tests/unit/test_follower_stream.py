@@ -90,8 +90,9 @@ def test_a_stream_of_which_any_byte_was_changed_is_broken() -> None:
             list(read_stream(io.BytesIO(bytes(changed))))
 
 
-def test_a_frame_that_is_missing_or_stands_twice_is_noticed() -> None:
-    sent = [frame(*item) for item in frames(Lsn(12, 345), "0ab", TABLES)]
+@pytest.mark.parametrize("tables", [TABLES, TABLES[::-1]], ids=["a table with rows comes last", "one without rows comes last"])
+def test_a_frame_that_is_missing_or_stands_twice_is_noticed(tables: tuple[PlayedTable, ...]) -> None:
+    sent = [frame(*item) for item in frames(Lsn(12, 345), "0ab", tables)]
     for position in range(len(sent)):
         for other in ([], [sent[position]] * 2):
             changed = b"".join([*sent[:position], *other, *sent[position + 1 :]])

@@ -111,10 +111,11 @@ def test_damaged_rows_give_equal_errors(found: Stock, data: st.DataObject) -> No
     assert at_once == one_by_one
 
 
-def test_a_key_of_the_wrong_length_names_its_column() -> None:
+@pytest.mark.parametrize("size", [3, 9])
+def test_a_key_of_the_wrong_length_names_its_column(size: int) -> None:
     table = TableDefinition("demo", "t", "u", (Column("k", ColumnType.LONG, 0, nullable=False),), ("k",))
-    with pytest.raises(MalformedDataError, match="3 bytes of key column 'k'"):
-        decode_columns(RowDecoder(table), *columns_of([(bytes(8), b""), (bytes(3), b"")]))
+    with pytest.raises(MalformedDataError, match=f"{size} bytes of key column 'k'"):
+        decode_columns(RowDecoder(table), *columns_of([(bytes(8), b""), (bytes(size), b"")]))
 
 
 def test_text_that_is_no_utf_8_is_replaced_and_not_a_number_stays_one() -> None:
