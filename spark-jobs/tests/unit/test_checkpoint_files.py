@@ -247,8 +247,17 @@ def test_a_checkpoint_names_what_a_restore_loads_not_at_all_or_not_as_it_is() ->
     }
     for table, (prevents, changes) in named.items():
         parts = written if table.name == "t" else WrittenTable(RowDigest(1), ())
-        folded = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(table,), indexes=()), written=[parts]))
+        folded = _folded(table, parts)
         for words, found in ((prevents, why_unrestorable(folded)), (changes, what_a_restore_changes(folded))):
             assert re.search(words, "; ".join(found)) if words else not found
-    empty = cast(Folded, SimpleNamespace(timeline=SimpleNamespace(tables=(renamed,), indexes=()), written=[WrittenTable(RowDigest(), ())]))
-    assert why_unrestorable(empty) == []
+    empty, numbered = WrittenTable(RowDigest(), ()), replace(renamed, auto_increment=True)
+    assert [why_unrestorable(_folded(table, empty, highest)) for table, highest in ((renamed, 5), (numbered, None))] == [[], []]
+    (why,) = why_unrestorable(_folded(numbered, empty, 5))
+    assert "no INSERT accepts the name n" in why, "a restore inserts a row for a moment, to give no key again"
+
+
+def _folded(table: TableDefinition, written: WrittenTable, highest_key: int | None = None) -> Folded:
+    """A fold of one table."""
+    highest = {} if highest_key is None else {table.uuid: highest_key}
+    timeline = SimpleNamespace(tables=(table,), indexes=())
+    return cast(Folded, SimpleNamespace(timeline=timeline, written=[written], highest_keys=highest))

@@ -79,18 +79,27 @@ def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: Table
         open_source(write_checkpoint(tmp_path, {table: []}, (index,)))
 
 
-@pytest.mark.parametrize("rows", [0, 3])
-def test_a_table_with_a_name_that_no_select_accepts_is_restored_only_if_it_is_empty(tmp_path: Path, rows: int) -> None:
-    """CREATE TABLE accepts it, and nobody can write a row. A row is there if the table was renamed."""
+@pytest.mark.parametrize(
+    ("rows", "highest", "refused"),
+    [(0, None, False), (3, None, True), (0, 7, True)],
+    ids=["it is empty", "it has rows", "a row is to advance its next key"],
+)
+def test_a_table_with_a_name_that_no_select_accepts_is_restored_only_if_it_is_empty(
+    tmp_path: Path, rows: int, highest: int | None, refused: bool
+) -> None:
+    """CREATE TABLE accepts it, and nobody can write a row. A row is there, or was, if the table was renamed."""
+    named = replace(PARENT, name="n" * 129, auto_increment=True)
     manifest = write_checkpoint(
-        tmp_path, {replace(PARENT, name="n" * 129): PARENT_ROWS[:rows], replace(PARENT, name="m" * 128): PARENT_ROWS}
+        tmp_path,
+        {named: PARENT_ROWS[:rows], replace(PARENT, name="m" * 128): PARENT_ROWS},
+        highest={} if highest is None else {named.name: highest},
     )
-    if rows:
+    if refused:
         with pytest.raises(RestoreRefused, match=r"table n{40}…: its name is too long for an INSERT"):
             open_source(manifest)
     else:
-        named = [table for table in open_source(manifest).tables if not table.definition.can_be_queried]
-        assert [digest_in_sql(cast(Session, None), table).rows for table in named] == [0], "without a question to a node"
+        found = [table for table in open_source(manifest).tables if not table.definition.can_be_queried]
+        assert [digest_in_sql(cast(Session, None), table).rows for table in found] == [0], "without a question to a node"
 
 
 def test_an_index_or_a_foreign_key_whose_column_was_dropped_or_renamed_does_not_prevent_a_restore(tmp_path: Path) -> None:

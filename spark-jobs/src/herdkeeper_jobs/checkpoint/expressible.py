@@ -39,6 +39,12 @@ def inexpressible(table: TableDefinition, indexes: Sequence[ManifestIndex]) -> l
     return own + columns + too_long + quoted + typed + updates + [reason for column in table.columns if (reason := _default(column))]
 
 
+def needs_a_shorter_name(table: TableDefinition, rows: int, highest_key: int | None) -> bool:
+    """Whether a restore inserts into the table, and no INSERT accepts its name. An empty one gets a row for a moment, so that its next
+    auto-increment key is behind the highest one."""
+    return not table.can_be_queried and (rows > 0 or (table.auto_increment and highest_key is not None))
+
+
 def _default(column: Column) -> str:
     try:
         default_literal(column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, beginning
-from herdkeeper_jobs.checkpoint.expressible import inexpressible
+from herdkeeper_jobs.checkpoint.expressible import inexpressible, needs_a_shorter_name
 from herdkeeper_jobs.checkpoint.folded_log import Folded
 from herdkeeper_jobs.checkpoint.folded_manifest import manifest_index
 
@@ -17,7 +17,8 @@ def why_unrestorable(folded: Folded) -> list[str]:
     """Names what a restore can't load. HerdDB stores NULL in a NOT NULL column with a default, and refuses it in an INSERT by name."""
     tables = list(zip(folded.timeline.tables, folded.written, strict=True))
     nulls = _columns((table.name, written.nulls_in) for table, written in tables)
-    long_names = [table.name for table, written in tables if written.digest.rows and not table.can_be_queried]
+    highest = folded.highest_keys
+    long_names = [table.name for table, written in tables if needs_a_shorter_name(table, written.digest.rows, highest.get(table.uuid))]
     indexes = [manifest_index(index) for index in folded.timeline.indexes]
     refused = [
         f"table {table.name!r:.60}: {reason}"

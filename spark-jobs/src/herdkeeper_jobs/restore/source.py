@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.codecs.herddb.table import TableDefinition, beginning, decode_table
-from herdkeeper_jobs.checkpoint.expressible import inexpressible
+from herdkeeper_jobs.checkpoint.expressible import inexpressible, needs_a_shorter_name
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.manifests.manifest import (
@@ -126,7 +126,7 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
     if sum(file.rows for file in table.files) != table.rows:
         raise InvariantViolated(f"table {table.name!r}: the manifest says {table.rows} rows, and other numbers for its files")
     indexes = tuple(index for index in manifest.indexes if index.table == table.name)
-    if table.rows and not definition.can_be_queried:
+    if needs_a_shorter_name(definition, table.rows, table.highest_auto_increment):
         raise RestoreRefused(f"table {beginning(table.name)}: its name is too long for an INSERT: rename it, and make another Checkpoint")
     for reason in inexpressible(definition, indexes):
         raise RestoreRefused(f"table {table.name!r}: {reason}, so no statement makes it again")
