@@ -612,6 +612,28 @@ def test_an_archive_whose_files_are_gone_is_not_begun_anew_while_the_log_could_c
     assert cli.main(arguments) == 0, "nothing can continue the lost one any more"
 
 
+@pytest.mark.parametrize(
+    ("came", "words"),
+    [
+        ([0, 1, 2, 3], "ends with entry 4, entries up to 3 came"),
+        ([0, 2, 1, 3, 4], "came in the wrong order"),
+        ([0, 1, 3, 4], "wrong order"),
+    ],
+    ids=["the last one is missing", "two are exchanged", "one in the middle is missing"],
+)
+def test_an_archive_has_no_gap_though_entries_did_not_all_come_in_their_order(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, came: list[int], words: str
+) -> None:
+    archive.write(3, 5, closed=True)
+    monkeypatch.setattr(copying, "read_partition", lambda spec: (batch.take(came) for batch in read_partition(spec)))
+    with pytest.raises(InvariantViolated, match=words):
+        archive.copy(batch_entries=5)
+    found = [lsn for lsn, _ in archive.archived()]
+    assert found == sorted(archive.written)[: len(found)], "what is archived has no gap"
+    monkeypatch.undo()
+    assert archive.copy().entries == 5 - len(found)
+
+
 class FullVolume:
     """A file for which there is no room behind its first bytes."""
 
