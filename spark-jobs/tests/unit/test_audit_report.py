@@ -110,6 +110,18 @@ def test_the_verdict_stands_first(findings: tuple[Finding, ...], depth: AuditDep
     assert "Over time" not in html  # there is only one run
 
 
+@pytest.mark.parametrize("racks", [(None, None), (None, "zone-a"), ("<img src=x>", "zone-a"), ("zone-a", "zone-b")])
+def test_no_name_of_a_bookie_or_rack_is_markup(racks: tuple[str | None, str | None]) -> None:
+    """Whoever can write to ZooKeeper gives bookies their names."""
+    evil = '<img src=x onerror="alert(1)">'
+    run = run_of(*(replace(finding, bookie_id=finding.bookie_id and evil, detail=evil, repair_detail=evil) for finding in FINDINGS[3:]))
+    bookies = tuple(BookieHealth(each, rack, 4, 90_000, 900, 0, 1, 0, 0) for each, rack in zip((evil, "b1"), racks, strict=True))
+    run = replace(run, bookies=bookies, ledgers_root=evil, summary=replace(run.summary, ledger_filter=evil, instance_id=evil, run_id=evil))
+    html = rendered(run, [replace(run, finished_at=WHEN - timedelta(days=1)), run])
+    assert "<img" not in html
+    assert html.index("Content-Security-Policy") < html.index("<body>"), "a browser runs nothing of what got in all the same"
+
+
 def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() -> None:
     refused = replace(MISSING, repair=RepairOutcome.REFUSED, repair_detail="entry 4503: no good replica")
     steps = what_to_do(run_of(refused, *FINDINGS[1:]))

@@ -292,7 +292,7 @@ def _placement(run: AuditRun) -> str:
         words = f"No ledger without {' and '.join(unknown)}, of which no rack is known, has copies in too few racks."
     if len(unknown) == len(run.bookies):
         words = "The bookies' racks are unknown, so placement was not judged."
-    return section("Placement", f"<p>{words}</p>{bars(rows, 'Share of all copies by rack')}")
+    return section("Placement", f"<p>{escape(words, quote=False)}</p>{bars(rows, 'Share of all copies by rack')}")
 
 
 def _findings(findings: Sequence[Finding]) -> str:

@@ -23,7 +23,7 @@ class Verdict:
 def page(title: str, when: str, content: str) -> str:
     """The whole file; `when` follows the title in the window's name."""
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{_NOTHING_ELSE}<meta name="viewport" content="width=device-width">'
         f"<title>{escape(title)}, {escape(when)}</title><style>{_STYLE}</style></head><body><main>{content}</main></body></html>\n"
     )
 
@@ -75,6 +75,8 @@ def in_bytes(count: float) -> str:
     return f"{count:,.0f} B"
 
 
+_NOTHING_ELSE = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"""
+"""A browser loads and runs nothing, whatever got into the page."""
 _STYLE = """
 :root{--paper:#fff;--ink:#1c2530;--soft:#5c6875;--line:#dde3ea;--panel:#f5f7fa;--verified:#2f6fb0;--unread:#b9d2ea;--ok:#9fd3b4;
 --missing:#d9480f;--damaged:#7b3fc4;--unknown:#9aa3ad;--critical:#c92a2a;--under:#ee7a30;--atrisk:#e0aa1f;--pending:#6bbcf9;--low:#7d6b4e;--good:#2b8a4e;
