@@ -79,18 +79,23 @@ def test_a_report_is_written_to_a_file_and_the_pod_is_gone(tmp_path: Path) -> No
     cluster = PlayedCluster([checkpoint(), JOB])
     answer, _ = called(cluster, "report", "ckpt/flights-1", "--file", str(tmp_path / "r.html"), pause=ending(cluster, "Succeeded"))
     assert answer.exit_code == FINE
-    assert (tmp_path / "r.html").read_text() == "<html>\n</html>"
+    assert (tmp_path / "r.html").read_text() == f"{report.LOADS_NOTHING}<html>\n</html>"
     assert pods(cluster) == []
 
 
 def test_without_a_file_it_is_opened_in_a_browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened: list[str] = []
     monkeypatch.setattr(report.webbrowser, "open", lambda address: opened.append(address) or True)
-    monkeypatch.setattr(report.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
-    cluster = PlayedCluster([checkpoint(), JOB])
-    answer, _ = called(cluster, "report", "ckpt/flights-1", pause=ending(cluster, "Succeeded"))
-    assert opened == [(tmp_path / "report.html").as_uri()]
-    assert "was opened in the browser" in answer.text
+    for name, number in (("report.html", 1), ("setup.hta", 2)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.setattr(report.tempfile, "mkdtemp", lambda prefix, folder=folder: str(folder))
+        item = checkpoint()
+        item["status"]["report"] = f"i/u/{name}"
+        cluster = PlayedCluster([item, JOB])
+        answer, _ = called(cluster, "report", "ckpt/flights-1", pause=ending(cluster, "Succeeded"))
+        assert opened.pop() == (folder / "report.html").as_uri(), "no name in a status makes it a program"
+        assert "was opened in the browser" in answer.text
 
 
 @pytest.mark.parametrize(("name", "why"), [("mine", "the file exists; name another"), ("no/r.html", "there is no folder ")])

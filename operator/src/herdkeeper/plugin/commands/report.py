@@ -16,6 +16,11 @@ from herdkeeper.plugin.signals import ending_like_ctrl_c
 from herdkeeper.shared.objects import Json, pod_trouble
 
 KINDS = (CHECKPOINT, AUDIT)
+OPENED = "report.html"
+"""By another ending the system would run the file. The status, which has the report's name, may be anybody's."""
+LOADS_NOTHING = """<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+"""
+"""Before the report, so that a browser runs no script in it: whoever can write to the volume can put one there."""
 
 
 def run(call: Call) -> Answer:
@@ -33,11 +38,11 @@ def run(call: Call) -> Answer:
     if call.given.dry_run:
         call.cluster.create(POD, pod, dry_run=True)
         return Answer(f"Pod/{pod['metadata']['name']}: it would read {path} (dry run, nothing changed)", {"dryRun": True, "pod": pod})
-    written = target or _temporary_folder() / Path(path).name
+    written = target or _temporary_folder() / OPENED
     with ending_like_ctrl_c():
         call.cluster.create(POD, pod, dry_run=False)
         text = fetched(call, str(pod["metadata"]["name"]), seconds)
-    write_new(written, text.encode())
+    write_new(written, (LOADS_NOTHING + text).encode())
     opened = target is None and webbrowser.open(written.resolve().as_uri())
     return Answer(f"{written}{' was opened in the browser' if opened else ''}", {"file": str(written), "opened": opened}, FINE)
 
