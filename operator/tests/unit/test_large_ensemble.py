@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,7 +21,8 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.look import MOST_LOOK_BYTES, look
 from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions
 from herdkeeper.clients.zookeeper_member import MOST_BYTES_WAITING, MemberSession
-from herdkeeper.herddb.observe.cluster import MOST_TABLESPACES, _ask, _records
+from herdkeeper.herddb.observe.cluster import _ask, _records
+from herdkeeper.herddb.observe.nodes import MOST_TABLESPACES, read_node
 from herdkeeper.shared.unknown import Unknown
 
 MEBIBYTE = 1 << 20
@@ -130,3 +132,12 @@ def test_of_tablespaces_without_end_none_is_read() -> None:
         reader = ClusterReader(cast(Any, None), cast(Any, Names(tablespaces)), cast(Any, None))
         found = _ask(reader, LOG, partial(_records, root="/herd", reader=reader))
         assert found == {} if why is None else isinstance(found, Unknown) and why in found.why
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_of_a_node_that_tells_of_tablespaces_without_end_nothing_is_known(more: int) -> None:
+    """Who may create pods may have one taken for a SQL node."""
+    told = [{"name": str(number), "uuid": "u", "role": "follower", "ready": True} for number in range(MOST_TABLESPACES + more)]
+    reader = SimpleNamespace(http=SimpleNamespace(get=lambda _url, _trust: told))
+    found = read_node(cast(Any, reader), cast(Any, SimpleNamespace(url=lambda path: path, trust=None)))
+    assert isinstance(found, Unknown if more else tuple)

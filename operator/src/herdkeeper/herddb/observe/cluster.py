@@ -24,7 +24,7 @@ from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.observe.address import port_of_node
-from herdkeeper.herddb.observe.nodes import read_ports
+from herdkeeper.herddb.observe.nodes import MOST_TABLESPACES, read_ports
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
@@ -42,9 +42,6 @@ from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.unknown import Unknown
 
 T = TypeVar("T")
-
-MOST_TABLESPACES = 2000
-"""Of a HerdDBCluster. What is decided for each, and for each node, must fit into the operator's memory."""
 
 
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:

@@ -14,6 +14,8 @@ from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
+MOST_TABLESPACES = 2000
+"""Of a HerdDBCluster. What is decided for each, and for each node, must fit into the operator's memory and time."""
 _MOST_READERS = 8
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """What reading a document of another form raises."""
@@ -45,6 +47,8 @@ def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown
     if isinstance(answer, Unknown):
         return answer
     try:
+        if len(answer) > MOST_TABLESPACES:
+            return Unknown(f"{url} tells of {len(answer)} tablespaces, more than {MOST_TABLESPACES}")
         return tuple(_tablespace(entry) for entry in answer)
     except _UNREADABLE as error:
         return Unknown(f"{url} did not answer with tablespaces: {error!r}")
