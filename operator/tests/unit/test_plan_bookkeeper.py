@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.api.bookkeeper_cluster import AutoRecovery
+from herdkeeper.api.bookkeeper_cluster import AutoRecovery, Placement
 from herdkeeper.bookkeeper.build.bookies import (
     BookieIdentity,
     Founded,
@@ -447,6 +447,27 @@ def test_a_drain_waits_while_a_bookie_that_lost_its_volumes_is_still_registered_
 def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():
     bold = with_spec(CHANGED, roll_without_spare_bookie=True)
     assert restarted(rolled(bold, scan=ledgers(4))) == [PODS[0]]
+
+
+ENFORCED = with_spec(CHANGED, placement=Placement(enforced=True))
+
+
+@pytest.mark.parametrize(
+    ("situation", "racks", "cluster", "expected"),
+    [
+        ("its zone has another one", "aabb", ENFORCED, [PODS[0]]),
+        ("it is the only one of its zone, and each ledger must be in two", "abbb", ENFORCED, []),
+        ("as well as possible is enough", "abbb", CHANGED, [PODS[0]]),
+        ("a person takes the risk", "abbb", with_spec(ENFORCED, roll_without_spare_bookie=True), [PODS[0]]),
+        ("all are in one zone, so that no ledger can be opened anyway", "aaaa", ENFORCED, [PODS[0]]),
+    ],
+)
+def test_with_enforced_placement_no_bookie_is_restarted_in_whose_place_a_writer_finds_no_other(situation, racks, cluster, expected):
+    hosts = {f"bk-bookie-{number}-0.bk-bookie.demo.svc": Rack(name, None) for number, name in enumerate(racks)}
+    found = {**due(0, cluster=cluster), **live([build_racks(cluster, hosts)])}
+    made = plan(*claims(0, 1, 2, 3), found, cluster=cluster, scan=ledgers(3))
+    assert restarted(made) == expected, situation
+    assert expected or (made.wait is not None and "in 1 rack (-/b), and spec.placement.enforced wants copies in 2" in made.wait.message)
 
 
 def test_bookies_do_not_wait_for_sql_nodes_that_lack_bookies():

@@ -33,7 +33,7 @@ def why_not_restart(fleet: BookieFleet, running: tuple[int, ...], identity: Book
     the bookies that run, or should.
     """
     unhealthy = why_stack_unhealthy(fleet, running, identity)
-    return unhealthy or _ledgers(fleet) or _too_few_writable(fleet, identity) or _disruption(fleet)
+    return unhealthy or _ledgers(fleet) or _too_few_writable(fleet, identity) or _too_few_racks(fleet, identity) or _disruption(fleet)
 
 
 def why_stack_unhealthy(fleet: BookieFleet, running: tuple[int, ...], identity: BookieIdentity) -> str | None:
@@ -100,6 +100,24 @@ def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | Non
     return (
         f"{counted(remaining, 'writable bookie')} would remain, and ledgers need ensembles of {largest}: raise spec.bookies, or set "
         "spec.rollWithoutSpareBookie and accept that writes may wait"
+    )
+
+
+def _too_few_racks(fleet: BookieFleet, identity: BookieIdentity) -> str | None:
+    """With spec.placement.enforced a writer finds no bookie in place of the one that restarts if too few racks remain. If there are too few
+    anyway, a restart makes that no worse.
+    """
+    rule, quorums = fleet.placement_rule, [database.spec.ledgers.write_quorum for database in fleet.databases]
+    needed = min(rule.minimum, max(quorums, default=rule.minimum))
+    there = {bookie_id: rack for bookie_id, rack in rule.racks.items() if bookie_id in fleet.known_metadata.writable & fleet.holders}
+    left = {rack for bookie_id, rack in there.items() if bookie_id != identity.bookie_id}
+    spec = fleet.cluster.spec
+    if len(left) >= needed or len(set(there.values())) < needed or not spec.placement.enforced or spec.roll_without_spare_bookie:
+        return None
+    return (
+        f"the writable bookies that remain would be in {counted(len(left), 'rack')} ({', '.join(sorted(left))}), and "
+        f"spec.placement.enforced wants copies in {needed}: start a bookie in another rack, or set spec.rollWithoutSpareBookie and accept "
+        "that writes may wait"
     )
 
 
