@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.copies.check import check_copies
-from herdkeeper_jobs.copies.holding import Holding
 from herdkeeper_jobs.copies.plan import AuditTask
 from herdkeeper_jobs.spark_tasks import map_numbers
 
@@ -22,21 +22,12 @@ def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> pa.Table:
     shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
 
     def run(number: int) -> Iterator[pa.RecordBatch]:
-        return _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
+        holdings = check_copies(pickle.loads(shared.value[number]))  # noqa: S301 - our own driver pickled it
+        while rows := list(islice(holdings, _ROWS_PER_BATCH)):
+            yield holdings_to_batch(rows)
 
     try:
         return map_numbers(spark, len(tasks), run, HOLDINGS_ARROW).toArrow().cast(HOLDINGS_ARROW)
     finally:
         # An audit of many ledgers runs tasks many times.
         shared.destroy()
-
-
-def _in_batches(holdings: Iterable[Holding]) -> Iterator[pa.RecordBatch]:
-    rows: list[Holding] = []
-    for holding in holdings:
-        rows.append(holding)
-        if len(rows) >= _ROWS_PER_BATCH:
-            yield holdings_to_batch(rows)
-            rows = []
-    if rows:
-        yield holdings_to_batch(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from herdkeeper.codecs.herddb.record import RowEncoder
@@ -21,12 +22,8 @@ def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Ite
 
 def digest(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> RowDigest:
     """The order-free digest of rows as HerdDB would store them in a never altered table of this definition."""
-    encoder = RowEncoder(table)
+    encoded = map(RowEncoder(table).encode, rows)
     total = RowDigest()
-    batch: list[tuple[bytes, bytes]] = []
-    for row in rows:
-        batch.append(encoder.encode(row))
-        if len(batch) == _BATCH:
-            total += digest_of_rows(batch)
-            batch = []
-    return total + digest_of_rows(batch)
+    while batch := list(islice(encoded, _BATCH)):
+        total += digest_of_rows(batch)
+    return total
