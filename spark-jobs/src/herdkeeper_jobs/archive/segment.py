@@ -36,7 +36,6 @@ from herdkeeper_jobs.storage.stored_path import (
     create_if_absent,
     names_from,
     new_file,
-    read_files,
     remove_file,
     sync_folder,
 )
@@ -205,7 +204,7 @@ def ends(folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, Segme
 
 
 def _chain(paths: Sequence[StoredPath], folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, ...]:
-    found = [_decoded(path, content) for path, content in zip(paths, read_files(paths), strict=True)]
+    found = [_decoded(path, content) for path, content in zip(paths, asked_of_each(paths, lambda path: path.read_bytes()), strict=True)]
     return tuple(_linked(found, folder, identity))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from herdkeeper.codecs.bookkeeper.share import read_record
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.audit.read_back import read_back
-from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.copies.plan import AuditBudget
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_timeout_argument
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -36,7 +36,7 @@ def _run(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
         record = read_record(parsed.record.read_text())
         with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
             result = read_back(catalog, parsed.bookie, record, AuditBudget(_THREADS, timeout_seconds=parsed.timeout_seconds))
-    except (ValueError, FileNotFoundError, ClusterNotFoundError) as error:
+    except (ValueError, FileNotFoundError) as error:
         return JobOutcome.CONFIGURATION_REFUSED, f"{type(error).__name__}: {error}"
     except (MetadataUnavailableError, OSError) as error:
         return JobOutcome.RETRYABLE, f"{type(error).__name__}: {error}"

@@ -136,13 +136,14 @@ def _sweep(destination: Path, run_file: Path) -> None:
     (row,) = parquet.read_table(run_file).to_pylist()
     for name in (FINDINGS, BOOKIES):
         for path in (destination / name).glob(f"{row['run_id']}@*.parquet"):
-            if path.stem != f"{row['run_id']}@{row['attempt']}":
+            if path.name != _name(row):
                 path.unlink(missing_ok=True)
 
 
 def _read_run(destination: Path, path: Path) -> AuditRun:
     (row,) = parquet.read_table(path).to_pylist()
-    return _with_findings(destination, row)
+    run = _without_findings(destination, row)
+    return replace(run, summary=replace(run.summary, findings=tuple(_findings(destination, row))))
 
 
 def _past_run(destination: Path, row: dict[str, Any]) -> PastRun:
@@ -159,11 +160,6 @@ def _findings(destination: Path, row: dict[str, Any]) -> Iterator[Finding]:
 def _name(row: Mapping[str, Any]) -> str:
     """The file name of a run's findings and bookies."""
     return f"{row['run_id']}@{row['attempt']}.parquet"
-
-
-def _with_findings(destination: Path, row: dict[str, Any]) -> AuditRun:
-    run = _without_findings(destination, row)
-    return replace(run, summary=replace(run.summary, findings=tuple(_findings(destination, row))))
 
 
 def _without_findings(destination: Path, row: dict[str, Any]) -> AuditRun:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
-from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.shared_arguments import add_destination_argument
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -36,7 +36,7 @@ def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
         if (unusable := why_unusable(destination, writes=False)) is not None:
             return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {parsed.destination!r}: {unusable}"
         removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None, only_own=parsed.only_own)
-    except (CheckpointRefused, ValueError) as error:
+    except ValueError as error:
         return JobOutcome.CONFIGURATION_REFUSED, str(error)
     except InvariantViolated as error:
         return JobOutcome.INVARIANT_VIOLATED, str(error)

@@ -166,10 +166,9 @@ def grid(labels: Sequence[str], runs: Sequence[str], rows: Sequence[Sequence[Cel
             if cell.text and side >= 14:
                 marks.append(f'<text class="on" text-anchor="middle" x="{x + side / 2:g}" y="{top + 16}">{escape(cell.text)}</text>')
     foot = len(rows) * _ROW + 14
-    ends = {0: "start", len(runs) - 1: "start"} if len(runs) > 12 else {len(runs) - 1: "start"}
-    for column, anchor in ends.items():
+    for column in (0, len(runs) - 1) if len(runs) > 12 else (len(runs) - 1,):
         x = _LABEL + column * (side + 3)
-        marks.append(f'<text class="note" text-anchor="{anchor}" x="{x:g}" y="{foot}">{escape(runs[column][:10])}</text>')
+        marks.append(f'<text class="note" text-anchor="start" x="{x:g}" y="{foot}">{escape(runs[column][:10])}</text>')
     return _svg(foot + 6, "".join(marks), name)
 
 

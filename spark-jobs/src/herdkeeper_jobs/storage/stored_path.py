@@ -76,11 +76,6 @@ def names_below(folder: StoredPath) -> Iterator[str]:
             assert_never(folder)
 
 
-def read_files(paths: Sequence[StoredPath]) -> list[bytes]:
-    """The bytes of files, in the order of their paths. Of an object store several are asked for at a time. Raises OSError."""
-    return asked_of_each(paths, lambda path: path.read_bytes())
-
-
 def asked_of_each(paths: Sequence[StoredPath], ask: Callable[[StoredPath], Answer]) -> list[Answer]:
     """The answers, in the order of paths at one place. In an object store several are asked at a time. Raises what `ask` does."""
     if len(paths) < 2 or isinstance(paths[0], Path):
