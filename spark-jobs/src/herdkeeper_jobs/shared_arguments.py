@@ -66,7 +66,3 @@ def add_reading_rate_argument(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="upper limit for reads from a bookie (default: none)",
     )
-
-
-def add_timeout_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")

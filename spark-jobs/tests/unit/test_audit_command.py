@@ -95,7 +95,6 @@ def test_invalid_ledgers_are_refused_with_the_wrong_part(text: str) -> None:
         (["--master", "yarn"], "--master is 'yarn': give local[N]"),
         (["--racks", "b0=a,b1"], "--racks: 'b1' names no bookie and rack"),
         (["--min-racks", "0"], "--min-racks: 0 is below 1"),
-        (["--timeout-seconds", "-1"], "--timeout-seconds: -1.0 is not above 0"),
     ],
 )
 def test_a_refused_argument_ends_with_2_and_a_summary_that_names_it(

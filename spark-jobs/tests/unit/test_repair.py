@@ -378,7 +378,7 @@ def test_findings_that_name_no_entries_of_a_bookie_are_returned_as_they_are() ->
 
 
 def arguments(how: str) -> AuditArguments:
-    return AuditArguments("z:1", "/l", "run-1", AuditRequest(), float("inf"), 2.0, how, None, SparkSettings())
+    return AuditArguments("z:1", "/l", "run-1", AuditRequest(), float("inf"), how, None, SparkSettings())
 
 
 def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:

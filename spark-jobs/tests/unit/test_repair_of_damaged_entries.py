@@ -397,14 +397,12 @@ def test_a_lot_is_what_fits_into_memory(length: int, entries: int) -> None:
     assert planned.entries_in_lot == entries
 
 
-def test_an_audit_whose_image_lacks_the_client_refuses_what_is_damaged_and_names_it_first(tmp_path: Path) -> None:
+def test_an_audit_whose_image_lacks_the_client_refuses_what_is_damaged_and_names_it_first() -> None:
     bookies = with_a_spare()
     damage(bookies[1], 5)
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10))
-        told = AuditArguments(
-            "z:1", "/l", "run-1", AuditRequest(), float("inf"), 2.0, "repair", None, SparkSettings(), tmp_path / "not-there"
-        )
+        told = AuditArguments("z:1", "/l", "run-1", AuditRequest(), float("inf"), "repair", None, SparkSettings())
         result = cli.repaired(cast("LedgerCatalog", catalog), audited(catalog), told)
     assert result.summary.not_repaired == 1
     assert (

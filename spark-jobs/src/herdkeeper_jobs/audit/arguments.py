@@ -13,7 +13,7 @@ from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.request import STATES, AuditRequest, LedgerFilter, TablespaceName
-from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument, add_timeout_argument
+from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument
 from herdkeeper_jobs.spark_session import SparkSettings, add_spark_arguments, spark_settings
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -31,7 +31,6 @@ class AuditArguments:
     run_id: str
     request: AuditRequest
     bytes_per_second_per_bookie: float
-    timeout_seconds: float
     repair: str
     output: Path | None
     spark: SparkSettings
@@ -127,7 +126,6 @@ def audit_parser() -> argparse.ArgumentParser:
         " it is started again with its id",
     )
     add_reading_rate_argument(parser)
-    add_timeout_argument(parser)
     parser.add_argument(
         "--repair",
         choices=(REPORT, DRY_RUN, REPAIR),
@@ -155,8 +153,6 @@ def validated(parsed: argparse.Namespace) -> AuditArguments:
     rate = parsed.bytes_per_second_per_bookie
     if rate <= 0:
         raise ArgumentError(f"--bytes-per-second-per-bookie: {rate} is not above 0; leave the argument out for no limit")
-    if parsed.timeout_seconds <= 0:
-        raise ArgumentError(f"--timeout-seconds: {parsed.timeout_seconds} is not above 0")
     read_until = parse_time(parsed.read_until)
     if read_until is not None and parsed.output is None:
         raise ArgumentError("--read-until: a run resumes from its stored progress; add --output")
@@ -171,7 +167,6 @@ def validated(parsed: argparse.Namespace) -> AuditArguments:
             racks=parse_racks(parsed.racks, parsed.min_racks),
         ),
         bytes_per_second_per_bookie=rate,
-        timeout_seconds=parsed.timeout_seconds,
         repair=parsed.repair,
         output=parsed.output,
         spark=spark_settings(parsed),

@@ -70,7 +70,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     if arguments.output is not None and (before := committed_run(arguments.output, arguments.run_id)) is not None:
         _require_same(before, arguments)
         return replace(_published(arguments.output, before), outcome=JobOutcome.ALREADY_DONE)
-    budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
+    budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie)
     # ZooKeeper first: it reports errors sooner than Spark.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
         rule = OrphanRule(lambda: read_tablespace_logs(catalog), int(time.time() * 1000) - LEAST_AGE_MILLIS)
@@ -158,7 +158,6 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
     settings = RepairSettings(
         owner=f"herdkeeper-audit {arguments.run_id}",
         dry_run=arguments.repair == DRY_RUN,
-        timeout_seconds=arguments.timeout_seconds,
         bytes_per_second_per_bookie=arguments.bytes_per_second_per_bookie,
         move=_bookkeeper_client(arguments).move if _BOOKKEEPER_LIBRARY.is_dir() else None,
     )

@@ -17,7 +17,7 @@ from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.audit.read_back import read_back
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.copies.plan import AuditBudget
-from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_timeout_argument
+from herdkeeper_jobs.shared_arguments import add_cluster_arguments
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _THREADS = 4
@@ -35,7 +35,7 @@ def _run(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
     try:
         record = read_record(parsed.record.read_text())
         with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-            result = read_back(catalog, parsed.bookie, record, AuditBudget(_THREADS, timeout_seconds=parsed.timeout_seconds))
+            result = read_back(catalog, parsed.bookie, record, AuditBudget(_THREADS))
     except (ValueError, FileNotFoundError) as error:
         return JobOutcome.CONFIGURATION_REFUSED, f"{type(error).__name__}: {error}"
     except (MetadataUnavailableError, OSError) as error:
@@ -50,7 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     add_cluster_arguments(parser)
     parser.add_argument("--bookie", required=True, metavar="ID", help="id of the bookie that leaves")
     parser.add_argument("--record", required=True, type=Path, metavar="FILE", help="the operator's record of the bookie's ledgers")
-    add_timeout_argument(parser)
     return parser
 
 
