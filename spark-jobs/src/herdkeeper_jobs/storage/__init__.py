@@ -1,1 +1,1 @@
-"""Where checkpoints lie: a folder of a volume, a prefix of an object store, or a folder of another file system."""
+"""Files of checkpoints and archives, in a folder of a volume or below a prefix of an object store."""

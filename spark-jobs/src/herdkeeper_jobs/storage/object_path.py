@@ -34,11 +34,11 @@ _PART, _PARTS_AT_ONCE = 8 << 20, 2
 """What an upload holds in memory: a task has little, and S3 takes 10,000 parts of an object."""
 _READ_AHEAD = 1 << 20
 _PROBE = ".herdkeeper-creates-once"
-"""An object at a destination that is created twice, to see that the store refuses the second one."""
+"""The name of an object that is created twice at a destination: the store must refuse the second request."""
 _RACES, _RACERS = 3, 4
-"""So many objects beside that one are each created by so many at once, and removed."""
+"""Further objects for this test, and how many requests try to create each of them at once."""
 _UNDECIDED = ("<Code>ConditionalRequestConflict</Code>", "<Code>OperationAborted</Code>")
-"""Answers 409 to a create while another request changed the object, as its removal: they say nothing of who was first."""
+"""Answers with status 409 if another request changed or removed the object meanwhile. They don't say who was first."""
 _UNDECIDED_PAUSES_SECONDS = (0.1, 0.4, 1.6)
 _NO_BUCKET = ("<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>")
 _MISSING = {
@@ -50,7 +50,7 @@ _TAKE_ANOTHER = "so two jobs could write over each other; take one that honours 
 
 
 class _UndecidedError(OSError):
-    """A store has not decided who creates an object."""
+    """The store has not decided which request creates an object."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,7 +83,7 @@ class ObjectPath:
 
     @property
     def parent(self) -> ObjectPath:
-        """What it lies in; the bucket lies in itself."""
+        """The prefix above it; a bucket is its own parent."""
         return self._at(PurePosixPath(self.key).parent)
 
     @property
@@ -110,7 +110,7 @@ class ObjectPath:
         return replace(self, key=key)
 
     def relative_to(self, other: ObjectPath) -> PurePosixPath:
-        """Its key below another one. ValueError when it is not there."""
+        """Its key relative to another one. Raises ValueError if it is not below that."""
         if other.named(self.key) != self:
             raise ValueError(f"{self} is not below {other}")
         return PurePosixPath(self.key).relative_to(PurePosixPath(other.key))
@@ -119,7 +119,7 @@ class ObjectPath:
         return self.named("" if key == PurePosixPath() else key.as_posix())
 
     def is_symlink(self) -> bool:
-        """What is here leads nowhere else."""
+        """Always False: objects can't be links."""
         return False
 
     def is_file(self) -> bool:
@@ -130,7 +130,7 @@ class ObjectPath:
         return True
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """What is below and matches, part by part; a part without `*`, `?` and `[` is a name."""
+        """Yields matching paths below this one. Each part of the pattern is a name, or has `*`, `?` or `[`."""
         *folders, last = pattern.split("/")
         places = [self]
         for part in folders:
@@ -143,7 +143,7 @@ class ObjectPath:
         return [child for child in self.children() if fnmatchcase(child.name, part)]
 
     def bucket_is_there(self) -> bool:
-        """Asks for this object, which needs not exist. PermissionError for keys that the store refuses."""
+        """Reads this object, which need not exist. Raises PermissionError if the store refuses the credentials."""
         try:
             self.read_bytes()
         except FileNotFoundError as error:
@@ -151,7 +151,7 @@ class ObjectPath:
         return True
 
     def size(self) -> int:
-        """Bytes of the object. FileNotFoundError when there is none."""
+        """Size in bytes. Raises FileNotFoundError without an object."""
         with _as_os_errors(self):
             return int(obstore.head(self._store, self.key)["size"])
 
@@ -160,19 +160,19 @@ class ObjectPath:
             return bytes(obstore.get(self._store, self.key).bytes())
 
     def read_range(self, first: int, length: int) -> bytes:
-        """Bytes of the object; they must be there."""
+        """Reads a range that the object must have."""
         with _as_os_errors(self):
             return bytes(obstore.get_range(self._store, self.key, start=first, length=length))
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """The object as a file that can be read anywhere in it. ValueError for another mode: `create` and `stream` write."""
+        """Opens the object as a seekable file. Raises ValueError for another mode: `create` and `stream` write."""
         if mode != "rb":
             raise ValueError(f"mode {mode!r}: an object is opened for reading only")
         return cast("IO[bytes]", io.BufferedReader(_RangeReader(self.read_range, self.size()), _READ_AHEAD))
 
     def create(self, content: bytes) -> bool:
-        """One request on the condition that there is none, which the store decides; whether the object was created. A store that says that
-        it has not decided is asked again; OSError when it never does."""
+        """Creates the object by a conditional request, and returns whether it did. Asks again while the store has not decided. Raises
+        OSError if it never does."""
         for pause in (*_UNDECIDED_PAUSES_SECONDS, None):
             try:
                 with _as_os_errors(self):
@@ -192,29 +192,28 @@ class ObjectPath:
             obstore.put(self._store, self.key, content)
 
     def stream(self) -> ObjectWriter:
-        """A new object of any size, which is there once the writer is closed. For a name that nobody else takes."""
+        """Writes a new object of any size, under a name that nobody else uses. It exists once the writer is closed."""
         return ObjectWriter(self)
 
     def take_name(self, other: ObjectPath) -> None:
-        """Gives the object another name, by which it replaces what is there: it is copied first and removed then."""
+        """Renames the object, replacing an existing one: copies it, then removes it."""
         other.write(self.read_bytes())
         self.unlink()
 
     def unlink(self) -> None:
-        """Removes the object; none is no fault."""
+        """Removes the object if it exists."""
         with suppress(FileNotFoundError), _as_os_errors(self):
             obstore.delete(self._store, self.key)
 
     def below(self) -> Iterator[ObjectPath]:
-        """All objects whose key begins with this one and a slash, sorted."""
+        """Yields all objects below this prefix, sorted."""
         with _as_os_errors(self):
             found = [str(item["path"]) for chunk in obstore.list(self._store, self.key or None) for item in chunk]
         return (self.named(key) for key in sorted(found))
 
     def names_from(self, first: str) -> Iterator[str]:
-        """The names of the objects right below that are not before `first`, in the order in which the store tells them: by their bytes. It
-        is asked for a page when that is needed."""
-        # Stores tell what comes behind a name; what comes behind its beginning has it, too.
+        """Yields the names of the objects directly below, from `first` on, in byte order. Pages are requested as they are needed."""
+        # A store lists what comes after an offset. After a name without its last character comes that name, too.
         prefix = f"{self.key}/" if self.key else ""
         offset = f"{prefix}{first[:-1]}" if first else None
         with _as_os_errors(self):
@@ -223,14 +222,15 @@ class ObjectPath:
                 yield from (name for name in names if name >= first and "/" not in name)
 
     def children(self) -> list[ObjectPath]:
-        """Objects and prefixes right below."""
+        """Objects and prefixes directly below."""
         with _as_os_errors(self):
             found = obstore.list_with_delimiter(self._store, self.key or None)
         keys = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
         return [self.named(str(key).rstrip("/")) for key in sorted(keys)]
 
     def why_unusable(self, *, writes: bool) -> str | None:
-        """Whether bucket and keys are right and, with `writes`, whether the store creates an object once, also when several ask at once."""
+        """Returns why nothing can be read here or, with `writes`, committed: then the store must create an object once, however many
+        requests ask for it. None if it works."""
         probe = self / _PROBE
         try:
             if not probe.bucket_is_there():
@@ -259,7 +259,7 @@ class ObjectPath:
 
     @property
     def _condition(self) -> str:
-        """The header that says it."""
+        """The header of a conditional create."""
         return "`x-goog-if-generation-match: 0`" if self.scheme == "gs" else "`If-None-Match: *`"
 
     @property
@@ -268,7 +268,7 @@ class ObjectPath:
 
 
 class ObjectWriter:
-    """An object that is being written, in parts when it is large. One that is never closed is never there."""
+    """Writes an object, in parts if it is large. Without `close` the object never exists."""
 
     def __init__(self, path: ObjectPath) -> None:
         self._path = path
@@ -280,18 +280,18 @@ class ObjectWriter:
             return self._writer.write(data)
 
     def close(self) -> None:
-        """Makes the object: it is durable when this returns."""
+        """Creates the object, durably."""
         with _as_os_errors(self._path):
             self._writer.close()
 
 
 @contextmanager
 def _as_os_errors(path: ObjectPath) -> Iterator[None]:
-    """obstore's errors as Python's own, which callers know of files, with one line of what the store said."""
+    """Converts obstore's errors to those that Python has for files, with one line of the store's answer."""
     try:
         yield
     except AlreadyExistsError as error:
-        # obstore takes each 409 for an object that is there
+        # obstore raises this for each status 409
         if any(code in str(error) for code in _UNDECIDED):
             raise _UndecidedError(f"{path}: the store did not decide whether it is created: {line_of(error)}") from error
         raise FileExistsError(f"{path} exists") from error
@@ -304,9 +304,9 @@ def _as_os_errors(path: ObjectPath) -> Iterator[None]:
 
 
 def _why_not_one(name: ObjectPath) -> str | None:
-    """Create one new object from several threads at once, each with its own bytes. Returns why not exactly one of them did, or None.
+    """Creates one new object from several threads at once, each with its own bytes. Returns why not exactly one succeeded, or None.
 
-    Two creates in a row would not find a store that checks first and writes later: it accepts all that have checked before the first write.
+    Two requests in a row would not expose a store that checks first and writes later: it accepts all that check before the first write.
     A failed create counts as not created. Raises OSError if none was created.
     """
     together, failed = Barrier(_RACERS, timeout=60), list[OSError]()
@@ -330,7 +330,7 @@ def _why_not_one(name: ObjectPath) -> str | None:
 
 
 class _RangeReader(io.RawIOBase):
-    """A file of `size` bytes, of which `read` gives a range: its first byte and its length."""
+    """A file of `size` bytes. `read` returns a range, by its first byte and its length."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Opens object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage.
+"""Opens object stores: S3 and stores with its protocol, Google Cloud Storage, and Azure Blob Storage.
 
 The process's variables configure them: obstore's own names behind a prefix of ours. A job may open two stores, and obstore would read
 variables without a prefix for both. Without keys obstore uses the pod's identity in the cloud (workload identity), by variables and
@@ -33,7 +33,7 @@ _ANSWERED_WITHIN = timedelta(seconds=120)
 
 
 class StoreNotConfiguredError(ValueError):
-    """A store can't be opened with what is given; the message says why, and the fix."""
+    """A store can't be opened with these settings; the message names the reason and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class StoreSettings:
 
     @property
     def credentials(self) -> str:
-        """What the store is asked with, for people."""
+        """How to correct the credentials, for people."""
         keys = names.STORE_KEYS[self.scheme]
         if any(key in self.config for key in keys):
             return "correct the keys in the Secret, or their permissions in the bucket"
         return f"correct the ServiceAccount's identity (obstore takes it by {_BY[self.scheme]}), or its permissions in the bucket"
 
     def open(self, bucket: str) -> Store:
-        """The bucket; nothing is asked of it yet. Raises StoreNotConfiguredError."""
+        """Opens a bucket without a request to it. Raises StoreNotConfiguredError."""
         endpoint = self.config.get(names.STORE_ENDPOINTS[self.scheme], "")
         try:
             return _STORES[self.scheme](

@@ -1,6 +1,6 @@
-"""Files of checkpoints, wherever they lie: whole or not there, committed once, never written over.
+"""Files in folders and object stores: they exist whole or not at all, are committed once, and never overwritten.
 
-A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath`, with the same interface for readers. What writes differs, and is
+A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath`, with the same interface for readers. Writing differs, and is
 here: a folder commits by `link()` and fsync, an object store by a conditional create.
 """
 
@@ -21,15 +21,15 @@ from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 StoredPath = Path | ObjectPath
 """A file or a folder of a volume, or of an object store."""
 AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
-"""One of them: what is made of it lies at the same place."""
+"""A path of one kind; functions return the same kind."""
 Answer = TypeVar("Answer")
 _READ_AT_ONCE = 1 << 23
 ASKED_AT_ONCE = 16
 
 
 def stored_path(text: str, variables: str = "") -> StoredPath:
-    """From an argument: `s3://bucket/prefix`, also of `gs://` and `az://`, or the path of a folder. `variables` is what the names of those
-    begin with that it is opened with. Raises ValueError for an address of something else."""
+    """Parses `s3://bucket/prefix`, `gs://…`, `az://…`, or the path of a folder. `variables`: the prefix of the variables that open the
+    store. Raises ValueError for another address."""
     return ObjectPath.parse(text, variables) if "://" in text else Path(text)
 
 
@@ -42,18 +42,18 @@ def stored_argument(argument: str, text: str, variables: str, refusal: type[Valu
 
 
 def below(folder: AnyPath, *names: str) -> AnyPath:
-    """What lies in a folder under these names."""
+    """The path of a folder's content."""
     return cast("AnyPath", folder.joinpath(*names))
 
 
 def found_below(folder: AnyPath, pattern: str) -> list[AnyPath]:
-    """What matches a pattern below a folder, sorted. Raises OSError for an object store that does not answer."""
+    """Returns what matches a pattern below a folder, sorted. Raises OSError if an object store does not answer."""
     return cast("list[AnyPath]", sorted(folder.glob(pattern)))
 
 
 def names_from(folder: StoredPath, first: str = "") -> Iterator[str]:
-    """The names of the files right in a folder that are not before `first`, in order. A store is asked page by page as they are taken, so
-    that the first ones cost little, and the last ones where one before them is known. Raises OSError."""
+    """Yields the names of the files directly in a folder, in order, from `first` on. A store's pages are requested as they are needed.
+    Raises OSError."""
     match folder:
         case Path():
             yield from sorted(name for name in os.listdir(folder) if name >= first) if folder.is_dir() else ()
@@ -64,7 +64,7 @@ def names_from(folder: StoredPath, first: str = "") -> Iterator[str]:
 
 
 def names_below(folder: StoredPath) -> Iterator[str]:
-    """All files below a folder, at any depth, as `/`-separated names from there on. Of a store in one listing, which raises OSError."""
+    """Yields all files below a folder, at any depth, by their relative path. A store is listed once, which raises OSError."""
     match folder:
         case Path():
             for place, _, names in os.walk(folder):
@@ -77,7 +77,7 @@ def names_below(folder: StoredPath) -> Iterator[str]:
 
 
 def asked_of_each(paths: Sequence[StoredPath], ask: Callable[[StoredPath], Answer]) -> list[Answer]:
-    """The answers, in the order of paths at one place. In an object store several are asked at a time. Raises what `ask` does."""
+    """Calls `ask` for each path and returns the answers in order: several at a time in an object store. Raises as `ask`."""
     if len(paths) < 2 or isinstance(paths[0], Path):
         return [ask(path) for path in paths]
     with ThreadPoolExecutor(ASKED_AT_ONCE) as asking:
@@ -85,7 +85,7 @@ def asked_of_each(paths: Sequence[StoredPath], ask: Callable[[StoredPath], Answe
 
 
 def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
-    """Why nothing can be read (`writes`: or committed) there; None when it can. Raises OSError for a store that does not answer."""
+    """Returns why nothing can be read or, with `writes`, committed there; None if it can. Raises OSError if a store does not answer."""
     match destination:
         case Path():
             if not destination.is_dir():
@@ -98,8 +98,7 @@ def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
 
 
 def create_if_absent(path: StoredPath, content: bytes) -> bool:
-    """Commits a file, durably; whether it was created, which False says that somebody else's is there. Raises OSError when there are
-    other bytes afterwards than it acknowledged."""
+    """Commits a file durably. Returns False if another one exists. Raises OSError if a store then has other bytes than it acknowledged."""
     match path:
         case Path():
             if not link_once(written_beside(path, lambda stream: stream.write(content)), path):
@@ -109,7 +108,7 @@ def create_if_absent(path: StoredPath, content: bytes) -> bool:
             return True
         case ObjectPath():
             if not path.create(content):
-                # A request whose answer was lost is tried again, and then refused for what it has done itself.
+                # A request whose answer was lost is repeated, and refused because of its own first attempt.
                 return path.read_bytes() == content
             if path.read_bytes() != content:
                 raise OSError(f"{path} has other bytes than were acknowledged")
@@ -119,7 +118,7 @@ def create_if_absent(path: StoredPath, content: bytes) -> bool:
 
 
 def replace_file(path: StoredPath, content: bytes) -> None:
-    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole. Raises OSError."""
+    """Creates or replaces a file: readers get the old or the new content, whole. Raises OSError."""
     match path:
         case Path():
             written_beside(path, lambda stream: stream.write(content)).replace(path)
@@ -130,7 +129,7 @@ def replace_file(path: StoredPath, content: bytes) -> None:
 
 
 def new_file(path: StoredPath) -> NewFile:
-    """A file of a name that nobody else takes, durable once it is closed. Raises FileExistsError in a folder where it is taken."""
+    """Opens a new file under a name that nobody else uses, durable once it is closed. Raises FileExistsError in a folder if it exists."""
     match path:
         case Path():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,12 +166,12 @@ def file_hash(path: StoredPath) -> str:
 
 
 def file_size(path: StoredPath) -> int:
-    """Bytes of a file. Raises FileNotFoundError when there is none, and OSError."""
+    """Size in bytes. Raises OSError, FileNotFoundError without a file."""
     return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
 
 
 def sync_folder(path: StoredPath) -> None:
-    """Makes the names in a folder durable, by fsync; those that are on no volume are."""
+    """Makes the names in a folder durable by fsync. An object store needs none."""
     if isinstance(path, ObjectPath):
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -183,8 +182,7 @@ def sync_folder(path: StoredPath) -> None:
 
 
 def take_name(path: StoredPath, other: StoredPath) -> None:
-    """Gives a file another name, by which it replaces what is there. An object is copied first and removed then: who is killed between the
-    two leaves both, with the same bytes."""
+    """Renames a file, replacing an existing one. An object is copied, then removed: a kill in between leaves both, with the same bytes."""
     match path, other:
         case Path(), Path():
             path.rename(other)
@@ -192,11 +190,11 @@ def take_name(path: StoredPath, other: StoredPath) -> None:
         case ObjectPath(), ObjectPath():
             path.take_name(other)
         case _:
-            raise ValueError(f"{path} and {other} do not lie at the same place")
+            raise ValueError(f"{path} and {other} are not at the same place")
 
 
 def remove_file(path: StoredPath) -> int | None:
-    """Removes a file; its bytes, None when there was none."""
+    """Removes a file; returns its size, or None if it did not exist."""
     try:
         size = path.size() if isinstance(path, ObjectPath) else path.lstat().st_size
         path.unlink()
@@ -206,8 +204,7 @@ def remove_file(path: StoredPath) -> int | None:
 
 
 def remove_empty_folder(folder: StoredPath) -> None:
-    """Makes what was removed from a folder stay away, by fsync, and removes the folder if nothing is left in it. An object store has
-    none."""
+    """Makes removals from a folder durable by fsync, and removes the folder if it is empty. An object store has no folders."""
     if isinstance(folder, Path) and folder.is_dir():
         sync_folder(folder)  # else a file could come back that nobody knows any more
         with contextlib.suppress(OSError):
