@@ -414,13 +414,6 @@ def _batches(entries: Iterator[tuple[Entry, str]], settings: ReadSettings) -> It
 
 
 def _to_batch(rows: list[tuple[Entry, str]]) -> pa.RecordBatch:
-    columns: list[list[object]] = [
-        [entry.ledger_id for entry, _ in rows],
-        [entry.entry_id for entry, _ in rows],
-        [entry.lac for entry, _ in rows],
-        [entry.length for entry, _ in rows],
-        [entry.payload for entry, _ in rows],
-        [bookie_id for _, bookie_id in rows],
-    ]
-    arrays = [pa.array(column, type=schema_field.type) for column, schema_field in zip(columns, ENTRY_SCHEMA, strict=True)]
+    values = [(entry.ledger_id, entry.entry_id, entry.lac, entry.length, entry.payload, bookie_id) for entry, bookie_id in rows]
+    arrays = [pa.array(column, field.type) for column, field in zip(zip(*values, strict=True), ENTRY_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ENTRY_SCHEMA)

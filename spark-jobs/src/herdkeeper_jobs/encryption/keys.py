@@ -95,7 +95,8 @@ class Keyring:
                         f"{what} was changed: the key {key.name!r} of the Secret {key.secret} did not seal this content"
                     )
                 return content
-        raise KeyUnusable(f"{what} is encrypted with the key {_described(sealed_by)}: {self._why_missing(sealed_by)}")
+        named = f"{sealed_by.key_name!r} (fingerprint {sealed_by.key_fingerprint})"
+        raise KeyUnusable(f"{what} is encrypted with the key {named}: {self._why_missing(sealed_by)}")
 
     def _why_missing(self, sealed_by: SealedBy) -> str:
         if not self.folders:
@@ -158,7 +159,3 @@ def _read(path: Path) -> Key:
     except (NoKeyError, UnicodeDecodeError) as error:
         why = str(error) if isinstance(error, NoKeyError) else "is no text"
         raise KeyUnusable(f"the key {path.name!r} of the Secret {path.parent.name} {why}; {_MAKE_ONE}") from error
-
-
-def _described(sealed_by: SealedBy) -> str:
-    return f"{sealed_by.key_name!r} (fingerprint {sealed_by.key_fingerprint})"
