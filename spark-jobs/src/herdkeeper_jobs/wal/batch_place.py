@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper_jobs.packed_bytes import Flags, Integers
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.spans import NOWHERE, Flags, Integers, Lsns, Spans
+from herdkeeper_jobs.wal.spans import NOWHERE, Lsns, Spans
 from herdkeeper_jobs.wal.timeline import Timeline, is_in_no_transaction, names_no_table
 
 PLACED_SCHEMA = pa.schema(

@@ -8,7 +8,7 @@ folds what all tasks sent. Changes travel as blocks (`blocks`).
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from herdkeeper_jobs.packed_bytes import Integers
 from herdkeeper_jobs.spark_tasks import Batches
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA
 from herdkeeper_jobs.wal.blocks import Blocks
@@ -34,7 +35,6 @@ _WORD_BYTES, _NUMBER_BITS = 8, 64
 _ORDER = ("applied_ledger", "applied_entry", "ledger_id", "entry_id")
 _UNSORTED_ATTEMPTS = 6
 Hashes = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 
 def to_blocks(placed: Batches, buckets: int, blocks: Blocks, held_bytes: int = HELD_BYTES) -> Iterator[pa.RecordBatch]:
@@ -43,7 +43,7 @@ def to_blocks(placed: Batches, buckets: int, blocks: Blocks, held_bytes: int = H
     They are folded first, unless the held keys hardly ever repeat.
     """
     worth = True
-    for rows in _gathered(placed, held_bytes):
+    for rows in map(pa.Table.from_batches, _gathered(placed, held_bytes, lambda batch: batch.nbytes)):
         worth = worth and _repeats(rows)
         yield from _blocks(fold(rows) if worth else rows, buckets, blocks)
 
@@ -249,17 +249,18 @@ def _ascends(columns: Sequence[Integers]) -> bool:
     return True
 
 
-def _gathered(batches: Batches, held_bytes: int) -> Iterator[pa.Table]:
+def _gathered(batches: Batches, enough: int, size_of: Callable[[pa.RecordBatch], int]) -> Iterator[list[pa.RecordBatch]]:
+    """Yields batches together, each time that their sizes add up to `enough`, and the rest."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         held.append(batch)
-        size += batch.nbytes
-        if size >= held_bytes:
-            yield pa.Table.from_batches(held)
+        size += size_of(batch)
+        if size >= enough:
+            yield held
             held, size = [], 0
     if held:
-        yield pa.Table.from_batches(held)
+        yield held
 
 
 def _blocks(rows: pa.Table, buckets: int, blocks: Blocks) -> Iterator[pa.RecordBatch]:
@@ -276,16 +277,8 @@ def _blocks(rows: pa.Table, buckets: int, blocks: Blocks) -> Iterator[pa.RecordB
 
 def _pieces(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yields pieces that fit into a processor's cache: the batches as they came, small ones joined."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in rows.to_batches(_BUCKETED_ROWS):
-        held.append(batch)
-        size += batch.num_rows
-        if size >= _BUCKETED_ROWS // 2:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.concat_batches(held)
+    for held in _gathered(rows.to_batches(_BUCKETED_ROWS), _BUCKETED_ROWS // 2, lambda batch: batch.num_rows):
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 def _parted(rows: pa.RecordBatch, parts: npt.NDArray[np.uint16], count: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -331,7 +324,7 @@ def _mix_alike(found: Hashes, padded: npt.NDArray[np.uint8], size: int) -> None:
         _mix_word(found, slice(None), word & _LOWEST[min(size - begin, _WORD_BYTES)])
 
 
-def _mix(found: Hashes, padded: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> None:
+def _mix(found: Hashes, padded: npt.NDArray[np.uint8], at: Integers, left: Integers) -> None:
     """Mixes the words of each key into its hash; a key has `left` bytes from `at` on."""
     # a word starting at each position
     words = np.ndarray(len(padded) - _WORD_BYTES + 1, np.dtype("<u8"), padded, strides=(1,))

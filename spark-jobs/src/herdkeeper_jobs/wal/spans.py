@@ -14,11 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper_jobs.packed_bytes import Flags, Integers
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 NOWHERE = Lsn(-1, -1)
 BOUNDARY_NAMES = ("ledger_id", "entry_id", "type", "transaction_id")
 BOUNDARY_SCHEMA = pa.schema(zip(BOUNDARY_NAMES, (pa.int64(), pa.int64(), pa.int32(), pa.int64()), strict=True))
