@@ -9,6 +9,7 @@ import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
+import herddb.storage.FullTableScanConsumer;
 import herddb.storage.IndexStatus;
 import herddb.storage.TableStatus;
 import herddb.utils.Bytes;
@@ -68,6 +69,8 @@ public final class CheckpointFiles extends FileDataStorageManager {
     /** The end of the name of the index of a table's keys ({@code BLinkKeyToPageIndex}). */
     private static final String KEYS = "_primary";
     private static final String CHECKPOINT = ".checkpoint";
+    /** Of rows that are sent at once, if not of one page alone. */
+    private static final long PIECE_BYTES = 4 << 20;
     private static final long PAGE_SECONDS = 30;
     private static final long PAGE_PAUSE_NANOS = 1_000_000;
 
@@ -351,6 +354,37 @@ public final class CheckpointFiles extends FileDataStorageManager {
             keepBefore(tableSpace, index, status.sequenceNumber);
         }
         return super.indexCheckpoint(tableSpace, index, status, false);
+    }
+
+    /**
+     * Reads a table for who downloads it, and has the rows sent in pieces. HerdDB sends ten thousand at once: with wide rows, which may have
+     * a megabyte each, the leader's process ends for lack of memory.
+     */
+    @Override
+    public void fullTableScan(String tableSpace, String table, LogSequenceNumber position, FullTableScanConsumer download) {
+        super.fullTableScan(tableSpace, table, position, new FullTableScanConsumer() {
+            private long bytes;
+
+            @Override
+            public void acceptTableStatus(TableStatus status) {
+                download.acceptTableStatus(status);
+            }
+
+            @Override
+            public void acceptPage(long page, List<Record> records) {
+                download.acceptPage(page, records);
+                bytes += records.stream().mapToLong(record -> record.key.getLength() + record.value.getLength()).sum();
+                if (bytes > PIECE_BYTES) {
+                    HerdInternals.sendRows(download);
+                    bytes = 0;
+                }
+            }
+
+            @Override
+            public void endTable() {
+                download.endTable();
+            }
+        });
     }
 
     private void requirePages(String tableSpace) {

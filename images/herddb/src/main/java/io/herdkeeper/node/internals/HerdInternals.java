@@ -18,12 +18,16 @@ import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
+import herddb.model.ColumnTypes;
 import herddb.model.Table;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.CalcitePlanner;
+import herddb.storage.DataStorageManagerException;
+import herddb.storage.FullTableScanConsumer;
+import herddb.utils.Bytes;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -49,7 +53,7 @@ import org.apache.calcite.schema.SchemaPlus;
 import org.apache.calcite.sql.parser.SqlParser;
 
 /**
- * Every private field, and the one private method, of HerdDB that this program touches, in one place.
+ * Every private field, and the two private methods, of HerdDB that this program touches, in one place.
  *
  * <p>They belong to HerdDB {@value #HERDDB_VERSION}. {@link #verify} finds them all before the server starts, so that
  * another version fails at once and by name, never in the middle of a leader change.
@@ -81,7 +85,9 @@ public final class HerdInternals {
             field(TableManager.class.getName(), "parentForeignKeyQueries", ConcurrentHashMap.class),
             field(TableManager.class.getName(), "childForeignKeyQueries", ConcurrentHashMap.class));
     private static final Field NEXT_KEY = field(TableManager.class.getName(), "nextPrimaryKeyValue", AtomicLong.class);
-    private static final Method RELEASE_ROW = releaseRow();
+    private static final Method RELEASE_ROW = method(TableManager.class.getName(), "releasePendingLogEntryWorkLocks",
+            TableManager.class.getName() + "$PendingLogEntryWork");
+    private static final Method SEND_ROWS = method("herddb.core.SingleTableDumper", "sendBatch");
     private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
     private static final Field POSITION =
             field(TableSpaceManager.class.getName(), "actualLogSequenceNumber", LogSequenceNumber.class);
@@ -310,6 +316,35 @@ public final class HerdInternals {
         return counters;
     }
 
+    /** Has a table that gives keys give none up to this one. */
+    @SuppressWarnings("unchecked")
+    public static void keyWasGiven(TableSpaceManager tablespace, String name, Bytes key) {
+        AbstractTableManager table = ((Map<String, AbstractTableManager>) get(TABLES, tablespace)).get(name);
+        if (table == null || !table.getTable().auto_increment || table.getTable().primaryKey.length > 1) {
+            return;
+        }
+        int type = table.getTable().getColumn(table.getTable().primaryKey[0]).type;
+        boolean whole = ColumnTypes.sameRawDataType(type, ColumnTypes.INTEGER);
+        if (whole || ColumnTypes.sameRawDataType(type, ColumnTypes.LONG)) {
+            ((AtomicLong) get(NEXT_KEY, table)).accumulateAndGet((whole ? key.to_int() : key.to_long()) + 1L, Math::max);
+        }
+    }
+
+    /**
+     * Sends the rows of a table that were read for who downloads it, and are not sent yet.
+     *
+     * @param download what reads them ({@code SingleTableDumper})
+     */
+    public static void sendRows(FullTableScanConsumer download) {
+        try {
+            SEND_ROWS.invoke(download);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(SEND_ROWS + " was made accessible, yet is not", impossible);
+        } catch (InvocationTargetException error) {
+            throw new DataStorageManagerException(error.getCause());
+        }
+    }
+
     /** Says where a recovering copy is in the log, from where it follows when no entry comes behind. */
     public static void position(TableSpaceManager copy, LogSequenceNumber position) {
         set(POSITION, copy, position);
@@ -364,22 +399,24 @@ public final class HerdInternals {
                 .flatMap(Stream::of).anyMatch(peer -> peer.getChannel() != null);
     }
 
-    private static Method releaseRow() {
+    private static Method method(String className, String name, String... parameters) {
         try {
-            Method method = TableManager.class.getDeclaredMethod(
-                    "releasePendingLogEntryWorkLocks", Class.forName(TableManager.class.getName() + "$PendingLogEntryWork"));
+            Class<?>[] types = new Class<?>[parameters.length];
+            for (int i = 0; i < types.length; i++) {
+                types[i] = named(parameters[i]);
+            }
+            Method method = named(className).getDeclaredMethod(name, types);
             method.setAccessible(true);
             return method;
         } catch (ReflectiveOperationException | RuntimeException error) {
-            throw new IllegalStateException("this node program needs a method of " + TableManager.class.getName() + ", as HerdDB "
+            throw new IllegalStateException("this node program needs the method " + name + " of " + className + ", as HerdDB "
                     + HERDDB_VERSION + " has it: run it with that version of herddb-core", error);
         }
     }
 
     private static Field field(String className, String name, Class<?> type) {
         try {
-            // not initialized: Calcite reads its settings then, which NodeServer makes
-            Field field = Class.forName(className, false, HerdInternals.class.getClassLoader()).getDeclaredField(name);
+            Field field = named(className).getDeclaredField(name);
             if (field.getType() != type) {
                 throw new IllegalStateException("its type is " + field.getType().getName() + ", not " + type.getName());
             }
@@ -389,6 +426,11 @@ public final class HerdInternals {
             throw new IllegalStateException("this node program needs the field " + name + " of " + className
                     + ", as HerdDB " + HERDDB_VERSION + " has it: run it with that version of herddb-core", error);
         }
+    }
+
+    /** Not initialized: Calcite reads its settings then, which NodeServer makes. */
+    private static Class<?> named(String className) throws ClassNotFoundException {
+        return Class.forName(className, false, HerdInternals.class.getClassLoader());
     }
 
     private static Object get(Field field, Object owner) {

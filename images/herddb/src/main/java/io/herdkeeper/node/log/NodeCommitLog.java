@@ -222,6 +222,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             if (endsBehindALoss() || isFailed()) {
                 throw new LogNotAvailableException("the log of tablespace " + tableSpaceName + " has failed: no checkpoint of it is written");
             }
+            Sending sending = SENDING.get();
+            if (sending != null && led != null && !HerdInternals.statementLock(led).isWriteLocked()) {
+                sending.complete = true; // with this position HerdDB tells the receiver that it has sent all
+            }
             return appliedPosition();
         } finally {
             rolls.readLock().unlock();
@@ -245,14 +249,24 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     private void replay(LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
         applied = snapshot;
+        TableSpaceManager copy = HerdInternals.recovering(consumer);
         List<Long> listed = list.whileShownFrom(snapshot, () -> super.recovery(snapshot, (position, entry) -> {
             LogContinuity.checkReplay(applied, position);
+            keepKey(copy, entry);
             apply(position, entry, () -> consumer.accept(position, entry));
         }, fencing));
         if (fencing) {
             fencedLedgers = listed;
         }
-        tablespace = HerdInternals.recovering(consumer);
+        tablespace = copy;
+    }
+
+    /** Has no later leader give the key again of a row that its own transaction deletes: HerdDB forgets such a row. */
+    private static void keepKey(TableSpaceManager copy, LogEntry entry) {
+        Transaction open = copy == null || entry.type != LogEntryType.DELETE ? null : copy.getTransaction(entry.transactionId);
+        if (open != null && open.recordInserted(entry.tableName, entry.key) != null) {
+            HerdInternals.keyWasGiven(copy, entry.tableName, entry.key);
+        }
     }
 
     /**
@@ -506,7 +520,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * <p>HerdDB takes the tablespace for itself, makes a checkpoint, and keeps the tablespace for ever when that fails. Then it is let go of
      * here.
      *
-     * @return whether it came to send anything
+     * @return whether all was sent
      */
     public static boolean sendTables(boolean toFollower, Runnable sending) {
         Sending state = new Sending(toFollower);
@@ -519,7 +533,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 state.held.tryUnlockWrite();
             }
         }
-        return state.held == null;
+        return state.complete;
     }
 
     /** What this thread sends. `held` is what HerdDB holds of the tablespace until it begins to send. */
@@ -527,6 +541,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
         private final boolean toFollower;
         private StampedLock held;
+        private boolean complete;
 
         Sending(boolean toFollower) {
             this.toFollower = toFollower;
@@ -917,6 +932,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             super.followTheLeader(position, (next, entry) -> {
                 refused = next;
                 continuity.check(applied, next);
+                keepKey(tablespace, entry);
                 AtomicBoolean goOn = new AtomicBoolean();
                 apply(next, entry, () -> goOn.set(consumer.accept(next, compared(next, entry))));
                 refused = null;

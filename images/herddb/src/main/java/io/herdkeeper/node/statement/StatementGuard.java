@@ -446,16 +446,24 @@ public final class StatementGuard extends DBManager {
                 ? new ScanResult(scanned.transactionId, new TransactionScanner(scanned.dataScanner)) : done);
     }
 
-    /** Only a follower asks for a dump without the log. It reads that itself, and can't apply it without the transactions that are open. */
+    /**
+     * Only a follower asks for a dump without the log. It reads that itself, and can't apply it without the transactions that are open.
+     *
+     * <p>HerdDB says nothing when it can't send all, as where a COMMIT drops a table meanwhile. Who asked for it would wait for an hour, and its
+     * node would boot no other tablespace.
+     */
     @Override
     public void dumpTableSpace(String tablespace, String dumpId, Pdu message, Channel channel, int fetchSize, boolean includeLog) {
-        boolean begun = NodeCommitLog.sendTables(!includeLog,
-                () -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
-        if (!begun) {
-            // HerdDB says nothing, and who asked for it would wait for an hour.
-            long id = channel.generateRequestId();
-            channel.sendOneWayMessage(PduCodec.TablespaceDumpData.write(id, tablespace, dumpId, "error", null, 0, 0, 0, null, null),
-                    error -> { });
+        boolean sent = false;
+        try {
+            sent = NodeCommitLog.sendTables(!includeLog,
+                    () -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+        } finally {
+            if (!sent) {
+                long id = channel.generateRequestId();
+                channel.sendOneWayMessage(PduCodec.TablespaceDumpData.write(id, tablespace, dumpId, "error", null, 0, 0, 0, null, null),
+                        error -> { });
+            }
         }
     }
 

@@ -10,6 +10,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
+import herddb.utils.SystemInstrumentation;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -22,6 +23,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.StampedLock;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -37,6 +39,8 @@ class DownloadedCopyTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final int ROWS = 10;
+    private static final int WIDE_ROWS = 60;
+    private static final int WIDE_BYTES = 300_000;
 
     private static RunningNode leader;
     private static RunningNode copy;
@@ -139,6 +143,46 @@ class DownloadedCopyTest {
         assertEquals(3, HerdInternals.nextKeys(copy.manager(app)).get("given").get(), "it boots from its disk to lead");
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void givesNoKeyAgainOfARowThatItsOwnTransactionDeleted(boolean checkpointed) throws Exception {
+        sql(0, "CREATE TABLE " + app + ".given (k int auto_increment, n int, PRIMARY KEY (k))");
+        download();
+        long open = Node.begin(leader.server(), app);
+        sql(open, "INSERT INTO " + app + ".given(n) VALUES(1)");
+        sql(open, "DELETE FROM " + app + ".given WHERE n=1");
+        sql(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        assertSameRows("given");
+        if (checkpointed) {
+            copy.manager(app).checkpoint(false, false, false);
+        }
+        name("n1");
+        Await.until("it leads", LIMIT, () -> copy.tablespace(app).path("role").asText().equals("leader"));
+        assertEquals(2, HerdInternals.nextKeys(copy.manager(app)).get("given").get());
+    }
+
+    @Test
+    void getsWideRowsInPiecesForWhichItsLeaderHasTheMemory() throws Exception {
+        sql(0, "CREATE TABLE " + app + ".wide (k int primary key, s string)");
+        for (int i = 0; i < WIDE_ROWS; i++) {
+            sql(0, "INSERT INTO " + app + ".wide(k,s) VALUES(?,?)", i, "x".repeat(WIDE_BYTES));
+        }
+        dropTheLog(() -> { });
+        AtomicInteger most = new AtomicInteger();
+        SystemInstrumentation.addListener((point, parameters) -> {
+            if (point.equals("receiveTableDataChunk")) {
+                most.accumulateAndGet(((List<?>) parameters[2]).size(), Math::max);
+            }
+        });
+        try {
+            download();
+        } finally {
+            SystemInstrumentation.clear();
+        }
+        assertTrue(most.get() < WIDE_ROWS / 2, most + " rows came at once");
+        assertEquals(WIDE_ROWS, copy.manager(app).getTableManager("wide").getStats().getTablesize());
+    }
+
     @Test
     void isNotMadeWhileTheBookiesHaveNotAnsweredAndLetsTheLeaderGoOn() throws Exception {
         dropTheLog(() -> { });
@@ -179,6 +223,32 @@ class DownloadedCopyTest {
             Await.until("it gives up", LIMIT, () -> copy.tablespace(app).path("lastError").asText().contains("connection has ended"));
         });
         awaitFollower();
+        assertSameRows("t");
+    }
+
+    /** Its leader can't send these tables any more. */
+    @Test
+    void isMadeAgainWhenTablesAreDroppedMeanwhile() throws Exception {
+        List<String> dropped = List.of("u", "v", "w", "x");
+        for (String table : dropped) {
+            sql(0, "CREATE TABLE " + app + "." + table + " (k int primary key, n int)");
+            sql(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
+        }
+        dropTheLog(() -> { });
+        long open = Node.begin(leader.server(), app);
+        dropped.forEach(table -> sql(open, "DROP TABLE " + app + "." + table));
+        AtomicBoolean committed = new AtomicBoolean();
+        SystemInstrumentation.addListener((point, parameters) -> {
+            if (point.equals("receiveTableDataChunk") && committed.compareAndSet(false, true)) {
+                sql(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+            }
+        });
+        try {
+            download();
+        } finally {
+            SystemInstrumentation.clear();
+        }
+        assertTrue(committed.get());
         assertSameRows("t");
     }
 
