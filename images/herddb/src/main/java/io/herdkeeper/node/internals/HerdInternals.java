@@ -8,11 +8,15 @@ import herddb.cluster.BookkeeperCommitLogManager;
 import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
+import herddb.core.MemoryManager;
+import herddb.core.PageReplacementPolicy;
 import herddb.core.RunningStatementsStats;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.core.stats.ConnectionsInfoProvider;
 import herddb.file.FileDataStorageManager;
+import herddb.index.MemoryHashIndexManager;
+import herddb.index.brin.MergedBlocks;
 import herddb.log.CommitLog.FollowerContext;
 import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
@@ -33,6 +37,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.security.CodeSource;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -45,6 +50,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
@@ -124,6 +130,10 @@ public final class HerdInternals {
     private static final Field SYNTAX = field(CalcitePlanner.class.getName(), "SQL_PARSER_CONFIG", SqlParser.Config.class);
     private static final Field SCHEMA = field(CalcitePlanner.class.getName(), "rootSchema", SchemaPlus.class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
+
+    private static final Field INDEX_PAGES =
+            field(MemoryManager.class.getName(), "indexPageReplacementPolicy", PageReplacementPolicy.class);
+    private static final Field HASHED = field(MemoryHashIndexManager.class.getName(), "data", ConcurrentHashMap.class);
 
     private static final Field ROUTES = field(HDBConnection.class.getName(), "routes", Map.class);
 
@@ -354,6 +364,43 @@ public final class HerdInternals {
     public static void callbacks(DBManager manager, ExecutorService threads) {
         manager.getCallbacksExecutor().shutdown();
         set(CALLBACKS, manager, threads);
+    }
+
+    /** Has the memory for indexes mend what checkpoints do to them ({@link MergedBlocks}); before a tablespace boots. */
+    public static MemoryManager mendIndexes(MemoryManager memory) {
+        PageReplacementPolicy pages = memory.getIndexPageReplacementPolicy();
+        if (!(pages instanceof MergedBlocks)) {
+            set(INDEX_PAGES, memory, new MergedBlocks(pages));
+        }
+        return memory;
+    }
+
+    /**
+     * Has the hash indexes of a tablespace keep the list of a value's rows as it is for who reads it; while nobody uses them. HerdDB takes a row
+     * out of the list itself: a query that goes through it fails, and a change that does ends the leader's log.
+     */
+    @SuppressWarnings("unchecked")
+    public static void keepLists(TableSpaceManager tablespace) {
+        ((Map<String, AbstractIndexManager>) get(INDEXES, tablespace)).values().forEach(index -> {
+            if (index instanceof MemoryHashIndexManager && !(get(HASHED, index) instanceof CopiedLists)) {
+                set(HASHED, index, new CopiedLists((Map<Bytes, List<Bytes>>) get(HASHED, index)));
+            }
+        });
+    }
+
+    /** The rows by their values. A list is copied, and then changed. */
+    private static final class CopiedLists extends ConcurrentHashMap<Bytes, List<Bytes>> {
+
+        private static final long serialVersionUID = 1L;
+
+        CopiedLists(Map<Bytes, List<Bytes>> rows) {
+            super(rows);
+        }
+
+        @Override
+        public List<Bytes> merge(Bytes value, List<Bytes> rows, BiFunction<? super List<Bytes>, ? super List<Bytes>, ? extends List<Bytes>> change) {
+            return super.merge(value, rows, (present, others) -> change.apply(new ArrayList<>(present), others));
+        }
     }
 
     /** Puts another planner in place of a database's own. */

@@ -288,6 +288,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         list.writtenIf(rolls::isWriteLockedByCurrentThread);
         raiseTransactionIds();
         if (tablespace != null) {
+            HerdInternals.keepLists(tablespace);
             HerdInternals.renewReferences(tablespace, Set.of());
         }
         writing = true;

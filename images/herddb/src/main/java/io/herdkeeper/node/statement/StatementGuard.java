@@ -4,6 +4,7 @@ import herddb.codec.RecordSerializer;
 import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
+import herddb.core.MemoryManager;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.core.stats.TableSpaceManagerStats;
@@ -125,6 +126,12 @@ public final class StatementGuard extends DBManager {
     private static Path temporaryFolder(ServerConfiguration configuration) {
         return Path.of(configuration.getString(ServerConfiguration.PROPERTY_BASEDIR, ServerConfiguration.PROPERTY_BASEDIR_DEFAULT))
                 .resolve(configuration.getString(ServerConfiguration.PROPERTY_TMPDIR, ServerConfiguration.PROPERTY_TMPDIR_DEFAULT));
+    }
+
+    @Override
+    public MemoryManager getMemoryManager() {
+        MemoryManager memory = super.getMemoryManager();
+        return memory == null ? null : HerdInternals.mendIndexes(memory);
     }
 
     /** False also where the disk does not tell: the pass of HerdDB's activator ends with what is thrown here, and no checkpoint is written. */
@@ -498,6 +505,7 @@ public final class StatementGuard extends DBManager {
         return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 log == null ? error : afterEntries(log.definitions() != before, log, error))).whenComplete((done, error) -> {
             try {
+                HerdInternals.keepLists(tablespace);
                 HerdInternals.renewReferences(tablespace, Set.of());
             } finally {
                 context.setTableSpaceLock(0);
