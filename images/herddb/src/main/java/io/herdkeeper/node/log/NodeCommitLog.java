@@ -17,6 +17,7 @@ import herddb.model.RecordTooBigException;
 import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.model.UniqueIndexContraintViolationException;
+import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.nio.charset.StandardCharsets;
@@ -232,11 +233,27 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
-    /** Replays the log. Where that lacks entries, HerdDB's own download would leave out the open transactions: see {@link Download}. */
+    /**
+     * Replays the log. Where that lacks entries, HerdDB's own download would leave out the open transactions: see {@link Download}.
+     *
+     * @throws LogNotAvailableException also where an entry can't be applied. HerdDB closes a copy whose boot ends so, or by a
+     *                                  {@link DataStorageManagerException}, and no other: its pages would stay in memory. When another
+     *                                  tablespace needs that memory, they would be written over the pages that the next boot has written
+     */
     @Override
     public void recovery(
             LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
         manager.stuckReplays().refuseTooSoon(tableSpaceUuid);
+        try {
+            replayOrDownload(snapshot, consumer, fencing);
+        } catch (LogNotAvailableException | DataStorageManagerException closed) {
+            throw closed;
+        } catch (RuntimeException error) {
+            throw new LogNotAvailableException("the log of tablespace " + tableSpaceName + " can't be replayed", error);
+        }
+    }
+
+    private void replayOrDownload(LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
         try {
             replay(snapshot, consumer, fencing);
         } catch (FullRecoveryNeededException gap) {

@@ -228,6 +228,21 @@ class FailedLogTest {
         }
     }
 
+    /** HerdDB keeps the pages of a copy whose boot ends by another error, and writes them over those of the next boot. */
+    @Test
+    void aBootThatCanNotApplyAnEntryEndsByAnErrorAfterWhichHerdDbClosesTheCopy() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            LogBench.write(LogBench.lead(bench.open("leader")), "row");
+            NodeCommitLog copy = (NodeCommitLog) bench.open("copy");
+            IllegalStateException full = new IllegalStateException("the disk is full");
+            LogNotAvailableException told = assertThrows(LogNotAvailableException.class,
+                    () -> copy.recovery(LogSequenceNumber.START_OF_TIME, (position, entry) -> {
+                        throw full;
+                    }, true));
+            assertSame(full, told.getCause());
+        }
+    }
+
     @Test
     void anEntryThatIsWrittenAndCanNotBeAppliedEndsTheLeadersLog() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
