@@ -53,6 +53,7 @@ import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.TranslatedQuery;
 import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
 import herddb.utils.LocalLockManager;
@@ -97,6 +98,8 @@ public final class StatementGuard extends DBManager {
     private static final int DEFINITION_BYTES = 1 << 20;
     private static final int MOST_COLUMNS = 128;
     private static final long ROOM_FOR_A_BOOT = 64L << 20;
+    /** For HerdDB any other number than 0 says that somebody holds the tablespace, and gives it back. */
+    private static final long HELD = 1;
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
@@ -378,7 +381,10 @@ public final class StatementGuard extends DBManager {
         return turns.take(turn(statement.getTableSpace(), transaction), () -> within(plan, context, transaction));
     }
 
-    /** HerdDB's way to check a foreign key and to follow it: a statement within the one that changes a row. */
+    /**
+     * HerdDB's way to check a foreign key and to follow it: a statement within the one that changes a row, and that holds the tablespace. HerdDB
+     * would take it once more: behind a checkpoint that waits for the first statement, neither would ever end.
+     */
     @Override
     public StatementExecutionResult executeSimpleStatement(String tablespace, String query, List<Object> parameters, int maxRows,
             boolean keepReadLocks, TransactionContext transaction, StatementEvaluationContext context) {
@@ -392,8 +398,13 @@ public final class StatementGuard extends DBManager {
             return new DMLStatementExecutionResult(transaction.transactionId, 0, null, null);
         }
         try {
-            return Cascade.within(cascade, () -> Turns.within(turn(tablespace, transaction),
-                    () -> super.executeSimpleStatement(tablespace, query, parameters, maxRows, keepReadLocks, transaction, context)));
+            return Cascade.within(cascade, () -> Turns.within(turn(tablespace, transaction), () -> {
+                TranslatedQuery translated = getPlanner().translate(tablespace, query, parameters, true, true, false, maxRows);
+                StatementEvaluationContext own = context == null ? translated.context : context;
+                translated.context.setForceRetainReadLock(keepReadLocks);
+                translated.context.setTableSpaceLock(HELD);
+                return executePlan(translated.plan, own, transaction);
+            }));
         } catch (NotLeaderException error) {
             if (transaction.transactionId > 0) {
                 throw error;

@@ -762,6 +762,26 @@ class KeysAndReferencesTest {
         assertEquals(List.of(), rows());
     }
 
+    /** Behind a checkpoint that waits for the DELETE it would wait for ever. */
+    @Test
+    void theDeleteOfChildrenDoesNotTakeTheTablespaceOnceMore() throws Exception {
+        String child = "t" + tables++;
+        execute(0, "CREATE TABLE " + child + " (k int primary key, n int, CONSTRAINT f FOREIGN KEY (n) REFERENCES " + table
+                + "(k) ON DELETE CASCADE)");
+        execute(0, "INSERT INTO " + child + "(k,n) VALUES(7,1)");
+        long locking = Node.begin(leader.server(), "herd");
+        execute(locking, "UPDATE " + child + " SET n=1 WHERE k=7");
+        FutureTask<Integer> deleting = new FutureTask<>(() -> execute(0, "DELETE FROM " + table + " WHERE k=1"));
+        Thread thread = new Thread(deleting);
+        thread.start();
+        Await.until("it waits for the child", LIMIT, () -> List.of(thread.getStackTrace()).stream()
+                .anyMatch(frame -> frame.getMethodName().equals("acquireWriteLockForKey")));
+        assertEquals(1, HerdInternals.statementLock(leader.manager("herd")).getReadLockCount());
+        rollBack(locking);
+        assertEquals(1, deleting.get());
+        assertEquals(List.of(), rows(child));
+    }
+
     /** With the stack that its entry point gives to a thread. */
     private static void inAThreadOfTheImage(String statement, long transaction) throws Exception {
         FutureTask<Integer> executed = new FutureTask<>(() -> execute(transaction, statement));
