@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from situations import quickstart, readable, with_status
 from test_known_to_differ import document
-from test_replica_verdicts import FIRST, LEADER, RECORD, checkpoint, copy
+from test_replica_verdicts import FIRST, LEADER, RECORD, SECOND, checkpoint, copy
 from test_replica_verdicts import SEEN as SETTLED
 
 from herdkeeper.api import Tablespace
@@ -55,6 +55,13 @@ def counted(role: str, lsn: tuple[int, int] | None = AT, **tables: int) -> tuple
 def test_other_numbers_of_rows_at_one_lsn_are_a_verdict(situation, leader, follower, different):
     verdict = verdicts_in_force(TABLESPACE, "a-uuid", (checkpoint("c", 9),), {LEADER: leader, FIRST: follower})[FIRST]
     assert (None if verdict.equal else verdict.different_tables) == different, situation
+
+
+def test_while_two_nodes_say_that_they_lead_nothing_follows_from_their_numbers_of_rows():
+    """One of them does not know yet that it leads no more."""
+    nodes = {LEADER: counted("leader", t=11), SECOND: counted("leader", t=7), FIRST: counted("follower", t=11)}
+    for told in (nodes, dict(reversed(nodes.items()))):
+        assert verdicts_in_force(TABLESPACE, "a-uuid", (), told) == {}
 
 
 @pytest.mark.parametrize("known_by", ["a Checkpoint", "its own node"])
