@@ -97,6 +97,7 @@ def test_where_a_status_cant_be_read_it_is_not_known_whether_copies_differ(spec)
     differs = follower(broken).differs
     assert isinstance(differs, Unknown)
     assert "the status of the Tablespace flights can't be read" in differs.why
+    assert "had other rows than the log" in str(follower(broken, document(checkpoint("c", 9, "flights"))).differs), "that stays known"
 
 
 def test_a_status_of_another_database_s_tablespace_that_cant_be_read_is_nobody_else_s_concern():
