@@ -161,7 +161,7 @@ def _step_plan(seen: TablespaceObserved, found: VersionedRecord, step: Step | Wa
 def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int, int]:
     """Returns an LSN that no stopped replica can have passed; the lowest one if the leader reports none."""
     copy = seen.replica_on(record.leader)
-    told = copy.lsn if isinstance(copy, NodeTablespace) and copy.uuid == record.uuid else None
+    told = copy.lsn if isinstance(copy, NodeTablespace) else None
     return told or (-1, -1)
 
 
