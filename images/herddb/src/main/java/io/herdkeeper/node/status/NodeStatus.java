@@ -189,13 +189,16 @@ public final class NodeStatus {
         return events.errors();
     }
 
-    /** What a look at each tablespace gives, by its name; null is left out. Each is looked at as soon as its metadata is read. */
+    /**
+     * What a look at each tablespace gives, by its name; null is left out. Each is looked at as soon as its metadata is read. Its manager has
+     * the name as it was created, also with capital letters, which the list of names lacks.
+     */
     private <T> Map<String, T> each(BiFunction<TableSpace, TableSpaceManager, T> look) throws MetadataStorageManagerException {
         MetadataStorageManager metadata = server.getMetadataStorageManager();
         Map<String, T> found = new LinkedHashMap<>();
         for (String name : metadata.listTableSpaces()) {
             TableSpace tablespace = metadata.describeTableSpace(name);
-            T seen = tablespace == null ? null : look.apply(tablespace, manager(name));
+            T seen = tablespace == null ? null : look.apply(tablespace, manager(tablespace.name));
             if (seen != null) {
                 found.put(name, seen);
             }

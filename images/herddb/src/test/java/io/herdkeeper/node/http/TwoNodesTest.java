@@ -336,6 +336,21 @@ class TwoNodesTest {
     }
 
     @Test
+    void aTablespaceThatASqlUserGaveANameWithCapitalLettersKeepsNoNodeFromBeingReady() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLESPACE 'Orders','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        try {
+            Await.until("it is led and followed", LIMIT, () -> leader.tablespace("Orders").path("role").asText().equals("leader")
+                    && follower.tablespace("Orders").path("role").asText().equals("follower"));
+            for (RunningNode node : List.of(leader, follower)) {
+                Await.until("the node is ready", LIMIT, () -> node.ask("GET", "/readyz").statusCode() == 200);
+            }
+        } finally {
+            Node.execute(leader.server(), 0, "DROP TABLESPACE 'Orders'");
+            Await.until("it has stopped", LIMIT, () -> leader.manager("Orders") == null && follower.manager("Orders") == null);
+        }
+    }
+
+    @Test
     void probesAndMetricsAnswer() throws Exception {
         assertEquals(200, leader.ask("GET", "/healthz").statusCode());
         assertEquals(200, follower.ask("GET", "/readyz").statusCode());
