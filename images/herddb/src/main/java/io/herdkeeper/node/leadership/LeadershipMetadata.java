@@ -91,10 +91,15 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
         }
     }
 
+    /**
+     * Also refuses a change that is meant for an earlier tablespace of the name: versions of its record begin at 0 again. HerdDB reads all
+     * records, may then boot tablespaces for minutes, and then names itself the leader in what it has read.
+     */
     @Override
     public boolean updateTableSpace(TableSpace next, TableSpace previous) throws DDLException, MetadataStorageManagerException {
         synchronized (session) {
-            return super.updateTableSpace(next, previous);
+            TableSpace present = super.describeTableSpace(next.name);
+            return present != null && present.uuid.equals(previous.uuid) && super.updateTableSpace(next, previous);
         }
     }
 

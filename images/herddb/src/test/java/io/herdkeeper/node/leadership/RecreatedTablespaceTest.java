@@ -98,6 +98,21 @@ class RecreatedTablespaceTest {
     }
 
     @Test
+    void aChangeThatIsMeantForTheEarlierTablespaceDoesNotReachTheNewOneThoughItsRecordHasThatVersion() throws Exception {
+        MetadataStorageManager metadata = follower.server().getMetadataStorageManager();
+        TableSpace read = metadata.describeTableSpace("app");
+        Node.execute(leader.server(), 0, "DROP TABLESPACE 'app'");
+        Node.execute(leader.server(), 0, CREATE);
+        TableSpace made = metadata.describeTableSpace("app");
+        assertEquals(read.metadataStorageVersion, made.metadataStorageVersion);
+        assertNotEquals(read.uuid, made.uuid);
+
+        assertEquals(false, metadata.updateTableSpace(TableSpace.builder().cloning(read).leader("n1").build(), read));
+        assertEquals(made.uuid, metadata.describeTableSpace("app").uuid);
+        assertEquals(true, metadata.updateTableSpace(TableSpace.builder().cloning(made).leader("n1").build(), made));
+    }
+
+    @Test
     void aDropWhoseAnswerIsLostEndsTheLogAsWell() throws Exception {
         pause(leader);
         ZooKeeper asking = ((ZookeeperMetadataStorageManager) follower.server().getMetadataStorageManager()).ensureZooKeeper();
