@@ -100,6 +100,14 @@ def test_where_a_status_cant_be_read_it_is_not_known_whether_copies_differ(spec)
     assert "had other rows than the log" in str(follower(broken, document(checkpoint("c", 9, "flights"))).differs), "that stays known"
 
 
+def test_a_status_that_cant_be_read_is_no_concern_where_another_resource_made_the_tablespace():
+    twin = document(with_metadata(KNOWN, name="twin"))
+    twin["spec"] = {**twin["spec"], "tablespaceName": "flights"}
+    twin["status"] = {"replicas": "all"}
+    assert follower(document(with_status(TABLESPACE, uuid="a-uuid")), twin).differs is None
+    assert isinstance(follower(twin).differs, Unknown)
+
+
 def test_a_status_of_another_database_s_tablespace_that_cant_be_read_is_nobody_else_s_concern():
     broken = document(KNOWN)
     broken["status"] = {**broken["status"], "replicas": "all"}

@@ -12,7 +12,7 @@ from situations import LOG_STORE, quickstart, ready, with_metadata, with_spec, w
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus, Lsn
 from herdkeeper.api.job import Destination
-from herdkeeper.api.tablespace import TablespaceLog
+from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
@@ -31,6 +31,7 @@ from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.encryption_key import fingerprint_of
 from herdkeeper.protocol.log_pin import BEGIN, decode_log_pin, encode_log_pin
+from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of_millis
@@ -60,6 +61,7 @@ SEEN = TablespaceObserved(
 )
 KEEPING = replace(SEEN, tablespace=KEEPS)
 PUT_BACK = 1_780_000_000
+ARCHIVES = TablespaceLog(archive=LogArchive(destination=Destination(persistent_volume_claim={"claimName": "archives"})))
 
 
 def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any) -> Checkpoint:
@@ -86,6 +88,7 @@ def pinned(tablespace: Tablespace, *checkpoints: Checkpoint, pin: LogPin | Unkno
     return [(step.lsn, step.version) for step in steps if step.path == PATH]
 
 
+FOR_A_DRILL = {names.COMPONENT_LABEL: names.DRILL_COMPONENT}
 OPEN_AT = {"restart_lsn": Lsn(ledger_id=4, entry_id=2), "open_transactions": 1}
 
 
@@ -104,6 +107,7 @@ OPEN_AT = {"restart_lsn": Lsn(ledger_id=4, entry_id=2), "open_transactions": 1}
         ("nobody knows how one was verified", (checkpoint("a", (5, 3), verified=None),), BEGIN),
         ("one is of another tablespace that had the name", (checkpoint("a", (5, 3), "another"),), BEGIN),
         ("one is of another BookKeeper cluster", (checkpoint("a", (5, 3), manifest=f"another/{UUID}/manifests/x.json"),), BEGIN),
+        ("one is made for a restore drill, and goes with it", (with_metadata(checkpoint("a", (5, 3)), labels=FOR_A_DRILL),), BEGIN),
         ("one is being deleted", (with_metadata(checkpoint("a", (5, 3)), deletion_timestamp="2026-01-01T00:00:00Z"),), BEGIN),
         ("an earlier version made one", (checkpoint("a", (5, 3), restart_lsn=None, open_transactions=0),), (5, 3)),
         (
@@ -381,6 +385,23 @@ def test_it_moves_on_from_ledger_to_ledger_and_not_back_for_what_is_unknown():
     assert held(pin=LogPin((5, 9), 5), **ALONE) == []
     for unknown in ((), on_disk("booting", None), on_disk("follower", (6, 3), differs=Unknown("x"))):
         assert held(pin=LogPin((6, 3), 5), **{OTHER: unknown}) == []
+
+
+@pytest.mark.parametrize(
+    ("log", "unknown", "moves"),
+    [
+        (TablespaceLog(), ArchiveObserved(), True),
+        (TablespaceLog(), ArchiveObserved(unread=Unknown("the Checkpoint c can't be read")), False),
+        (ARCHIVES, ArchiveObserved(), True),
+        (ARCHIVES, ArchiveObserved(progress=Unknown("ZooKeeper is silent")), False),
+    ],
+    ids=["all is known", "a Checkpoint can't be read", "nothing is archived", "nobody knows what is archived"],
+)
+def test_it_does_not_move_back_while_nobody_knows_whether_what_it_rested_on_is_gone(log, unknown, moves):
+    views = {NODE: on_disk("leader", (8, 5)), OTHER: on_disk("follower", (6, 3))}
+    seen = replace(SEEN, tablespace=with_spec(FORGETFUL, log=log), record=RECORD_OF_TWO, nodes=views, disk_pin=LogPin((7, 2), 5))
+    moved = [step.lsn for step in log_pin_steps(replace(seen, archive=unknown), UUID) if step.path == DISK_PATH]
+    assert moved == ([(6, 3)] if moves else [])
 
 
 def test_what_is_left_of_the_log_is_kept_once_the_rows_are_on_one_disk_again():
