@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -20,7 +22,7 @@ from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_lo
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, encode_table
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
-from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes
+from herdkeeper_jobs.wal.fold import _highest_keys, highest_auto_increments, last_changes, place_changes
 from herdkeeper_jobs.wal.log_state import StartingPoint, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.outline import log_extent, log_outline, log_timeline
@@ -590,6 +592,28 @@ def test_a_text_that_is_declared_auto_increment_is_no_highest_key(spark: SparkSe
     decoded = task_log(spark, log)
     timeline = log_timeline(decoded)
     assert highest_auto_increments(place_changes(decoded, timeline), timeline, {"u": 2_054_847_098}) == {}
+
+
+def test_the_highest_keys_of_many_tables_cost_no_work_for_each_of_them() -> None:
+    """A tablespace may have thousands, each with rows in each batch."""
+
+    def calls(tables: int) -> int:
+        indexes, keys = [number % tables for number in range(2_000)], [number.to_bytes(8, "big") for number in range(2_000)]
+        batch = pa.RecordBatch.from_pydict({"table_index": pa.array(indexes, pa.int32()), "row_key": keys})
+        wanted, counted = pa.array(range(tables), pa.int32()), Counter[str]()
+        sys.setprofile(lambda frame, event, argument: counted.update([event]))
+        try:
+            found = _highest_keys(batch, wanted)
+        finally:
+            sys.setprofile(None)
+        rows = [row for part in found for row in part.to_pylist()]
+        assert sorted((row["table_index"], int.from_bytes(row["highest"], "big")) for row in rows) == [
+            (table, 2_000 - tables + table) for table in range(tables)
+        ]
+        return counted["call"]
+
+    calls(2)  # the first one imports
+    assert calls(1_000) == calls(2)
 
 
 def test_an_lsn_is_parsed_and_printed_alike() -> None:

@@ -105,10 +105,12 @@ def write_tables(
 
         return _write_task(batches, open_table)
 
-    found = map_in_tasks(rows, write, _RESULT_SCHEMA).collect()
+    found: list[list[Row]] = [[] for _ in tables]
+    for row in map_in_tasks(rows, write, _RESULT_SCHEMA).collect():
+        found[row["table_index"]].append(row)
     written = []
-    for position in range(len(tables)):
-        mine = sorted((row for row in found if row["table_index"] == position), key=lambda row: str(row["path"]))
+    for of_table in found:
+        mine = sorted(of_table, key=lambda row: str(row["path"]))
         digest = sum((RowDigest.parse(row["rows"], row["digest"]) for row in mine), RowDigest())
         nulls, invalid_texts = (frozenset(name for row in mine for name in row[found_in]) for found_in in ("not_null", "invalid_text"))
         written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine), nulls, invalid_texts))

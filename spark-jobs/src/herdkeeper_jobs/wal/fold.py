@@ -155,10 +155,10 @@ def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Map
     if timeline.truncated.keys() & {table.uuid for table in wanted.values()}:
         placed = _placed_by(replace(timeline, truncated={}), placed)
     sizes = {position: 8 if table.key_columns[0].type is ColumnType.LONG else 4 for position, table in wanted.items()}
-    positions = list(wanted)
+    positions = pa.array(wanted, pa.int32())
 
     def highest(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return (_highest_keys(batch, positions) for batch in batches)
+        return (found for batch in batches for found in _highest_keys(batch, positions))
 
     rows = placed.in_tasks(highest, _MAX_KEY_SCHEMA).groupBy("table_index").agg(functions.max("highest").alias("highest")).collect()
     found = {
@@ -180,10 +180,10 @@ def _has_numeric_key(table: TableDefinition) -> bool:
     return [column.type for column in table.key_columns] in ([ColumnType.LONG], [ColumnType.INTEGER])
 
 
-def _highest_keys(batch: pa.RecordBatch, tables: Sequence[int]) -> pa.RecordBatch:
+def _highest_keys(batch: pa.RecordBatch, tables: pa.Array) -> list[pa.RecordBatch]:
     """Returns each table's highest key. Big-endian bytes order positive numbers; negative ones come behind the largest long."""
-    counted = batch.filter(pc.less(batch.column("row_key"), pa.scalar(_NEVER_COUNTED.to_bytes(8, "big"), pa.binary())))
-    indexes = counted.column("table_index")
-    found = [(table, pc.max(counted.filter(pc.equal(indexes, pa.scalar(table, pa.int32()))).column("row_key"))) for table in tables]
-    rows = [{"table_index": table, "highest": key.as_py()} for table, key in found if key.is_valid]
-    return pa.RecordBatch.from_pylist(rows, schema=_MAX_KEY_SCHEMA)
+    is_positive = pc.less(batch.column("row_key"), pa.scalar(_NEVER_COUNTED.to_bytes(8, "big"), pa.binary()))
+    counted = batch.filter(pc.and_(is_positive, pc.is_in(batch.column("table_index"), tables)))
+    highest = pa.Table.from_batches([counted]).group_by("table_index", use_threads=False).aggregate([("row_key", "max")])
+    found: list[pa.RecordBatch] = highest.rename_columns(["table_index", "highest"]).to_batches()
+    return found
