@@ -664,3 +664,14 @@ def test_a_long_backlog_is_reported_in_parts(archive: Archive, monkeypatch: pyte
     archive.write(3, 5, closed=True)
     done = [archive.copy(batch_entries=1, segment_bytes=1) for _ in range(3)]
     assert [(run.entries, run.complete) for run in done] == [(2, False), (2, False), (1, True)]
+
+
+def test_a_backlog_that_ends_within_a_ledger_with_a_successor_is_continued_in_that_ledger(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "MOST_SEGMENTS", 2)
+    archive.write(3, 5, closed=True)
+    archive.write(5, 3, closed=True)
+    while not archive.copy(batch_entries=1, segment_bytes=1).complete:
+        pass
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
