@@ -648,14 +648,27 @@ class FullVolume:
         self._file.close()
 
 
-def test_a_segment_for_which_there_is_no_room_leaves_no_part_of_it(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+class DamagingVolume(FullVolume):
+    """A file that does not keep its last byte."""
+
+    def write(self, data: bytes) -> int:
+        return self._file.write(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+@pytest.mark.parametrize(
+    ("volume", "error", "words"),
+    [(FullVolume, OSError, "No space left on device"), (DamagingVolume, InvariantViolated, "has other bytes than were committed")],
+)
+def test_a_segment_that_could_not_be_written_leaves_nothing(
+    volume: type[FullVolume], error: type[Exception], words: str, archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each look would take more of the volume otherwise, and what expires would make no room."""
     archive.write(3, 5, closed=True)
-    with monkeypatch.context() as full:
-        full.setattr(archived_segment, "new_file", lambda path: FullVolume(new_file(path)))
-        with pytest.raises(OSError, match="No space left on device"):
+    with monkeypatch.context() as faulty:
+        faulty.setattr(archived_segment, "new_file", lambda path: volume(new_file(path)))
+        with pytest.raises(error, match=words):
             archive.copy()
-    assert found_below(archive.folder, "log/data/run-1/*") == []
+    assert manifests(archive) == [] == found_below(archive.folder, "log/data/run-1/*")
     assert archive.copy().entries == 5
 
 

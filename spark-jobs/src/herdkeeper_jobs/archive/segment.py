@@ -243,7 +243,6 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
     with files_in(place.folder, encryption).writer(path, sink, rows.schema) as writer:
         writer.write_table(rows)
     content = sink.getvalue().to_pybytes()
-    _write(place.folder, path, content)
     stamps = rows.column("timestamp").to_pylist()
     first, *_, last = [*_positions(rows.slice(0, 1)), *_positions(rows.slice(len(rows) - 1))]
     segment = SegmentManifest(
@@ -263,8 +262,14 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
         run_id=place.run_id,
         encryption=encryption,
     )
-    if read_segment(segment, place.folder) != rows:
-        raise InvariantViolated(f"{place.folder / path} returns other entries than were written")
+    try:
+        _write(place.folder, path, content)
+        if read_segment(segment, place.folder) != rows:
+            raise InvariantViolated(f"{place.folder / path} returns other entries than were written")
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove_file(place.folder / path)  # no manifest names it, and each look would take more of a full volume
+        raise
     whole = segment if place.key is None or encryption is None else _with_sealed(segment, encryption, place.key)
     document = whole.model_dump_json(by_alias=True, indent=1).encode()
     return whole if create_if_absent(manifest_path(place.folder, first.lsn), document) else None
@@ -307,13 +312,8 @@ def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
 
 
 def _write(folder: StoredPath, name: str, content: bytes) -> None:
-    try:
-        with contextlib.closing(new_file(folder / name)) as file:
-            file.write(content)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            remove_file(folder / name)  # on a full volume each look would take more of it
-        raise
+    with contextlib.closing(new_file(folder / name)) as file:
+        file.write(content)
     for above in PurePosixPath(name).parents:
         sync_folder(folder / str(above))
 
