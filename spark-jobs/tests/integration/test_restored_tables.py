@@ -73,6 +73,7 @@ _TABLES = (
     "CREATE TABLE paths (k int PRIMARY KEY, first string NOT NULL DEFAULT 'c:\\')",
     "ALTER TABLE paths ADD COLUMN second string DEFAULT ', third string'",
     "ALTER TABLE paths ADD COLUMN escaped string DEFAULT 'it\\'s'",
+    "CREATE INDEX by_first ON paths (first)",
 )
 _CHANGES = (
     "INSERT INTO defaults (k) VALUES (1)",

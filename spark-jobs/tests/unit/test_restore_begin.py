@@ -15,6 +15,7 @@ from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
+from herdkeeper_jobs.manifests.manifest import ManifestIndex
 from herdkeeper_jobs.restore import bookkeeping, run
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_lost, find_begin
 from herdkeeper_jobs.restore.run import failed_comparison
@@ -175,3 +176,32 @@ def test_a_driver_that_goes_on_after_another_one_has_ended_changes_no_row(monkey
     with pytest.raises(ServerError, match="no such table"):
         run._fill(cast(Any, None), cast(Any, source), cast(Any, None), (cast(Any, ready), HEADER))
     assert ready.changed == []
+
+
+class MadeTablespace(ReadyTablespace):
+    """A tablespace with indexes, which refuses to alter an indexed column, as HerdDB does."""
+
+    def __init__(self, *indexes: str) -> None:
+        super().__init__()
+        self.indexes = indexes
+
+    def query(self, sql: str) -> list[dict[str, object]]:
+        return [{"index_name": name, "tablespace": self.tablespace} for name in self.indexes] if "sysindexes" in sql else []
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
+        if sql.startswith("ALTER TABLE") and self.indexes:
+            raise ServerError("cannot alter indexed v in table paths")
+        return super().execute(sql, parameters)
+
+
+def test_a_restore_that_goes_on_alters_no_column_that_has_its_index_already() -> None:
+    columns = (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1, default=b"c:\\"))
+    paths = TableDefinition("demo", "paths", "u", columns, ("k",))
+    index = ManifestIndex(name="by_v", table="paths", type="brin", unique=False, columns=("v",))
+    manifest = SimpleNamespace(highest_auto_increment=None)
+    source = SimpleNamespace(tables=(SimpleNamespace(name="paths", definition=paths, manifest=manifest, indexes=(index,)),))
+    empty, made = MadeTablespace(), MadeTablespace("by_v")
+    for tablespace in (empty, made):
+        run._make_tables(cast(Any, tablespace), cast(Any, source), {})
+    assert [statement.partition("`")[0] for statement in empty.changed] == ["ALTER TABLE ", "CREATE BRIN INDEX "]
+    assert made.changed == []
