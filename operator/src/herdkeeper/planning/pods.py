@@ -160,6 +160,18 @@ def secured(container: Json) -> Json:
     }
 
 
+def literal(text: str) -> str:
+    """Returns a text as an argument, or a variable's value, has to be written. Kubernetes replaces `$(NAME)` there by another variable of
+    the container, such as a password.
+    """
+    return text.replace("$", "$$")
+
+
+def meant(text: str) -> str:
+    """Returns the text of which `literal` made this one."""
+    return text.replace("$$", "$")
+
+
 def field(name: str, path: str) -> Json:
     """An environment variable with a field of its own pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -89,7 +89,7 @@ def driver_job(run: JobRun, spark_arguments: tuple[str, ...]) -> Json:
     container = {
         "name": "driver",
         "image": run.image,
-        "args": ["python3", "-m", *run.command, "--run-id", run_id, *spark_arguments],
+        "args": [pod.literal(each) for each in ("python3", "-m", *run.command, "--run-id", run_id, *spark_arguments)],
         "env": [
             pod.field("POD_IP", "status.podIP"),
             pod.field("POD_NAME", "metadata.name"),

@@ -104,6 +104,6 @@ def store_access(store: ObjectStore, prefix: str = names.DESTINATION_VARIABLES) 
     held, authorities = store.credentials_secret_ref, f"{prefix}{names.STORE_AUTHORITIES_VARIABLE}"
     return (
         *((pod.secret(f"{prefix}{key}", held.name, key) for key in keys_of(store)) if held is not None else ()),
-        *({"name": f"{prefix}{name}", "value": value} for name, value in plain.items() if value is not None),
+        *({"name": f"{prefix}{name}", "value": pod.literal(value)} for name, value in plain.items() if value is not None),
         *((pod.secret(authorities, store.ca_secret_ref.name, names.AUTHORITIES_KEY),) if store.ca_secret_ref else ()),
     )

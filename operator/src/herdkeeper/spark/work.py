@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from herdkeeper.api.job import Destination, place_in_store
+from herdkeeper.planning import pods as pod
 from herdkeeper.planning.actions import Wait
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, job_ended, label
@@ -51,7 +52,7 @@ def removal_at(place: Destination, work: Iterable[CheckpointWork]) -> Wait | Non
 def _stores(spec: Json) -> Iterator[str]:
     """The places that the containers' arguments and variables name, as `Destination.place` does of object stores."""
     for container in spec.get("containers") or []:
-        variables = {entry["name"]: entry.get("value") for entry in container.get("env") or []}
+        variables = {entry["name"]: pod.meant(entry["value"]) for entry in container.get("env") or [] if "value" in entry}
         arguments = container.get("args") or []
         for option, argument in pairwise(arguments):
             if option in _PLACES and "://" in argument:

@@ -31,22 +31,23 @@ def build_archiver(tablespace: Tablespace, log: LogStore, herd_root: str, defaul
     keys, identity = encryption_keys.secrets_of(archive.destination), python_identity(log.readers_secret)
     account = service_account(archive.destination)
     environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys), *identity.variables]
+    arguments = (
+        *("python3", "-m", "herdkeeper_jobs.archive.cli"),
+        *("--zookeeper", log.zookeeper_address),
+        *("--ledgers-root", log.ledgers_root),
+        *("--herd-root", herd_root),
+        *("--tablespace", tablespace.sql_name),
+        *("--destination", DESTINATION if store is None else store.uri),
+        *("--place", archive.destination.place),
+        *encryption_keys.encrypts(archive.destination),
+        *("--run-id", tablespace.metadata.uid or key.name),
+        *("--every", str(archive.every_seconds)),
+        *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+    )
     container = {
         "name": "archiver",
         "image": archive.image or default_image,
-        "args": [
-            *("python3", "-m", "herdkeeper_jobs.archive.cli"),
-            *("--zookeeper", log.zookeeper_address),
-            *("--ledgers-root", log.ledgers_root),
-            *("--herd-root", herd_root),
-            *("--tablespace", tablespace.sql_name),
-            *("--destination", DESTINATION if store is None else store.uri),
-            *("--place", archive.destination.place),
-            *encryption_keys.encrypts(archive.destination),
-            *("--run-id", tablespace.metadata.uid or key.name),
-            *("--every", str(archive.every_seconds)),
-            *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
-        ],
+        "args": [pod.literal(each) for each in arguments],
         "resources": pod.compute(archive.resources),
         "volumeMounts": [
             *([{"name": "destination", "mountPath": DESTINATION}] if claim else []),
