@@ -14,7 +14,7 @@ from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
-MOST_TABLESPACES = 2000
+MOST_TABLESPACES = 1000
 """Of a HerdDBCluster. What is decided for each, and for each node, must fit into the operator's memory and time."""
 _MOST_READERS = 8
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
