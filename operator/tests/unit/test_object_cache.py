@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.clients.object_cache import DELETED_IS_KNOWN_SECONDS, Difference, ObjectCache
+from herdkeeper.clients.object_cache import DELETED_IS_KNOWN_SECONDS, MOST_RECENT_CHARACTERS, RECENT_SECONDS, Difference, ObjectCache
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 
@@ -111,3 +111,27 @@ def test_nothing_is_complete_before_it_is_said():
     assert cache.is_complete("Pod")
     cache.set_complete("Pod", False)
     assert not cache.is_complete("Pod")
+
+
+def reads_again(cache: ObjectCache, name: str, text: str = "") -> bool:
+    read: list[str] = []
+
+    def secret() -> dict[str, str]:
+        read.append(name)
+        return {"data": text}
+
+    cache.recent("Secret", ObjectKey("demo", name), secret)
+    return bool(read)
+
+
+def test_of_secrets_that_are_named_one_after_the_other_no_more_is_kept_than_fits():
+    clock = [0.0]
+    cache = ObjectCache(lambda: clock[0])
+    half = "x" * (MOST_RECENT_CHARACTERS // 2 - 100)
+    assert [reads_again(cache, name, half) for name in ("a", "b", "a", "b")] == [True, True, False, False]
+    assert reads_again(cache, "c", half)
+    assert [reads_again(cache, name, half) for name in ("b", "c")] == [False, False], "the newest two"
+    assert reads_again(cache, "a", half), "the eldest made room"
+    clock[0] = RECENT_SECONDS
+    assert reads_again(cache, "d")
+    assert len(cache._recent) == 1, "what is too old to be reused is not kept"

@@ -21,6 +21,8 @@ DELETED_IS_KNOWN_SECONDS = 600.0
 """How long a deletion is remembered, so that a late event does not bring the object back."""
 RECENT_SECONDS = 300.0
 """How long a read of an unwatched object is reused, for readers that accept an older one."""
+MOST_RECENT_CHARACTERS = 32 << 20
+"""Of all reads that are kept, as JSON. Resources may name new Secrets, of a megabyte each, as often as their authors like."""
 
 
 _Index = tuple[str, ...]
@@ -32,6 +34,13 @@ class _Entry:
     version: int
     labels: Mapping[str, str]
     text: str
+
+
+@dataclass(frozen=True)
+class _Recent:
+    found: Json | None
+    at: float
+    characters: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,8 @@ class ObjectCache:
         self._index: dict[_Index, set[ObjectKey]] = {}
         self._deleted: dict[tuple[str, ObjectKey], tuple[int, float]] = {}
         self._complete: set[str] = set()
-        self._recent: dict[tuple[str, ObjectKey], tuple[Json | None, float]] = {}
+        self._recent: dict[tuple[str, ObjectKey], _Recent] = {}
+        """The oldest first."""
         self._lock = threading.Lock()
 
     def put(self, document: Json) -> bool:
@@ -112,18 +122,29 @@ class ObjectCache:
         """Returns an unwatched object, read now unless it was read in the last RECENT_SECONDS. Callers must not change it."""
         with self._lock:
             known = self._recent.get((kind, key))
-        if known is not None and self._now() - known[1] < RECENT_SECONDS:
-            return known[0]
+        if known is not None and self._now() - known.at < RECENT_SECONDS:
+            return known.found
         found = read()
         with self._lock:
-            self._recent[(kind, key)] = (found, self._now())
+            self._keep((kind, key), found)
         return found
 
     def renew(self, kind: str, key: ObjectKey, found: Json | None) -> None:
         """Store a fresh read of an unwatched object for the callers of `recent`. Callers must not change it."""
         with self._lock:
             if (kind, key) in self._recent:
-                self._recent[(kind, key)] = (found, self._now())
+                self._keep((kind, key), found)
+
+    def _keep(self, place: tuple[str, ObjectKey], found: Json | None) -> None:
+        now = self._now()
+        self._recent.pop(place, None)
+        self._recent[place] = _Recent(found, now, len(json.dumps(found)))
+        room = MOST_RECENT_CHARACTERS - sum(each.characters for each in self._recent.values())
+        for eldest, each in list(self._recent.items()):
+            if room >= 0 and now - each.at < RECENT_SECONDS:
+                break
+            room += each.characters
+            del self._recent[eldest]
 
     def compare(self, kind: str, namespaces: Collection[str], listed: Mapping[ObjectKey, int], version: int) -> Difference:
         """Returns how the known objects of a kind differ from a list of their versions, made at `version`.
