@@ -1,4 +1,4 @@
-"""An external ensemble that has more than any: more bytes, more bookies, more tablespaces. Its address is anybody's."""
+"""An external ensemble that has more than any: more bytes, more bookies, more tablespaces, stranger names. Its address is anybody's."""
 
 from __future__ import annotations
 
@@ -141,3 +141,14 @@ def test_of_a_node_that_tells_of_tablespaces_without_end_nothing_is_known(more: 
     reader = SimpleNamespace(http=SimpleNamespace(get=lambda _url, _trust: told))
     found = read_node(cast(Any, reader), cast(Any, SimpleNamespace(url=lambda path: path, trust=None)))
     assert isinstance(found, Unknown if more else tuple)
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/../b"])
+def test_a_name_that_leads_nowhere_is_an_answer_that_can_not_be_had(name: str) -> None:
+    """A SQL user gives replicas such names by ALTER TABLESPACE. What else is known of the cluster counts all the same."""
+    with ensemble(b"x") as address:
+        sessions = EnsembleSessions()
+        with pytest.raises(EnsembleError):
+            sessions.at(address).changed_many([f"/herd/replicas/u/{name}"])
+        assert sessions.at(address).read("/herd") == (b"x", 0)
+        sessions.stop()

@@ -292,7 +292,7 @@ class Znodes:
             if not self._session.usable:
                 raise ConnectionLoss()
             return question()
-        except (KazooException, KazooTimeoutError, OSError) as error:
+        except (KazooException, KazooTimeoutError, OSError, ValueError) as error:  # ValueError: a path with `..`, of a name that it told
             raise EnsembleError(f"ZooKeeper at {self._address}, {path}: {type(error).__name__} {error}".rstrip()) from error
 
 
