@@ -14,7 +14,7 @@ from test_plan_leaders import RECORD
 
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.kubernetes_writer import ChangedAtOnceError, RefusedError
 from herdkeeper.clients.look import look
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError
 from herdkeeper.codecs.herddb.tablespace import encode_tablespace
@@ -78,6 +78,8 @@ class Writer:
     def apply(self, action: Apply) -> None:
         if action.manifest["metadata"]["name"] == "refused":
             raise RefusedError("refused: exceeded quota")
+        if action.manifest["metadata"]["name"] == "changed":
+            raise ChangedAtOnceError("spec.replicas of StatefulSet changed is not as it was just applied")
         self.applied.append(action.manifest["kind"])
 
     def delete(self, _namespace: str, action: Delete) -> None:
@@ -227,6 +229,15 @@ def test_a_pod_template_that_is_refused_holds_up_no_drain_and_no_lost_bookie(sit
     _, found, failed = done_of(action, SERVICE)
     assert found == applied, situation
     assert failed is not None
+    assert failed.backs_off
+
+
+def test_an_object_that_a_webhook_changes_at_each_apply_is_told_and_holds_up_nothing():
+    changed = Apply({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "changed"}}, False, Reason.UPDATING)
+    _, applied, failed = done_of(changed, SERVICE)
+    assert applied == ["Service"]
+    assert failed is not None
+    assert "spec.replicas of StatefulSet changed is not as it was just applied" in failed.message
     assert failed.backs_off
 
 

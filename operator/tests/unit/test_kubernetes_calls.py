@@ -13,8 +13,8 @@ from situations import quickstart, with_status
 
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
-from herdkeeper.clients.kubernetes_writer import APPLY_PATCH, KubernetesWriter, RefusedError
-from herdkeeper.planning.actions import SetAuthority, deletions
+from herdkeeper.clients.kubernetes_writer import APPLY_PATCH, ChangedAtOnceError, KubernetesWriter, RefusedError
+from herdkeeper.planning.actions import Apply, SetAuthority, deletions
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 
@@ -72,6 +72,27 @@ def test_a_step_of_an_authority_leaves_no_entry_of_an_earlier_state():
     (body,) = client.bodies
     gone = dict.fromkeys(("following.crt", "following.key", "leaving.crt", "distrusted.crt", "everywhere-since"))
     assert (body["data"], body["metadata"]["resourceVersion"]) == ({**data, **gone}, "7")
+
+
+def test_what_the_api_server_keeps_otherwise_than_it_was_applied_is_told_by_its_field():
+    """A mutating webhook may name another registry. It does so at each apply, for ever."""
+
+    class Mutating(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            super().request(verb, path, **arguments)
+            applied = json.loads(json.dumps(arguments["body"]))
+            applied["metadata"] |= {"uid": "a-uid", "resourceVersion": "7"}
+            applied["spec"]["containers"][0]["image"] = self.image or applied["spec"]["containers"][0]["image"]
+            return applied
+
+    client = Mutating()
+    metadata = {"namespace": "demo", "name": "zk"}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "a", "image": "herdkeeper/a:1"}]}}
+    client.image = None
+    KubernetesWriter(client).apply(Apply(manifest, False, Reason.UPDATING))
+    client.image = "mirror/a:1"
+    with pytest.raises(ChangedAtOnceError, match=r"^spec\.containers\[0\]\.image of Pod zk is not as it was just applied"):
+        KubernetesWriter(client).apply(Apply(manifest, False, Reason.UPDATING))
 
 
 def test_a_status_field_that_another_program_wrote_does_not_stay():

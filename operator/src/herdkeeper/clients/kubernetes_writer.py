@@ -16,6 +16,7 @@ from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, as_sent
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.planning.actions import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize, SetAuthority
+from herdkeeper.planning.intent import difference
 from herdkeeper.planning.status import stored_status
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
@@ -42,6 +43,10 @@ class NamespaceTerminatingError(RefusedError):
     """The API server refused a new object, since its namespace is being deleted. A retry can't succeed."""
 
 
+class ChangedAtOnceError(RefusedError):
+    """The API server took an object, and keeps another one."""
+
+
 class KubernetesWriter:
     """Writes with one client. Every method but `event` raises RefusedError if the API server refuses.
 
@@ -53,12 +58,14 @@ class KubernetesWriter:
         self._cache = cache or ObjectCache()
 
     def apply(self, action: Apply) -> None:
-        """Apply the full intent server-side, and take over fields that others changed. Never adopts an unrelated object."""
+        """Apply the full intent server-side, and take over fields that others changed. Never adopts an unrelated object. Raises
+        ChangedAtOnceError if it does not stay so: it would be applied for ever.
+        """
         manifest = action.manifest
         kind, key = manifest["kind"], _key(manifest)
         if action.new:
             self._require_no_stranger(manifest)
-        self._request(
+        answer = self._request(
             "patch",
             self._path(manifest["apiVersion"], kind, key),
             kind,
@@ -67,6 +74,11 @@ class KubernetesWriter:
             field_manager=names.MANAGER,
             force_conflicts=True,
         )
+        if answer["kind"] == kind and (field := difference(manifest, answer)) is not None:
+            raise ChangedAtOnceError(
+                f"{field} of {kind} {key.name} is not as it was just applied, so something changes it each time, such as a mutating "
+                "webhook: exempt the objects of herdkeeper from that"
+            )
 
     def create(self, action: Create) -> None:
         """POST. An existing object of this name is an error."""

@@ -12,7 +12,7 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.kubernetes_writer import KubernetesWriter, NamespaceTerminatingError, RefusedError
+from herdkeeper.clients.kubernetes_writer import ChangedAtOnceError, KubernetesWriter, NamespaceTerminatingError, RefusedError
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.engine import execute_metadata as metadata
@@ -79,7 +79,7 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
         failed = perform(resource, action, clients)
         first = first or failed
         if failed is not None:
-            stopped = stopped or not _stands_alone(action)
+            stopped = stopped or not (failed.done or _stands_alone(action))
             unguarded = unguarded or _writes_policy(action)
             # a silent server holds the worker for long, and a drain's step reads all ledgers
             backs_off = backs_off or not isinstance(action, _CHEAP)
@@ -121,7 +121,8 @@ def perform(resource: Resource, action: Action, clients: Clients) -> Failed | No
     except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
         logger.warning("action failed", action=message, error=str(error))
         clients.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
-        return Failed(f"{message}: {error}", for_good=isinstance(error, NamespaceTerminatingError))
+        done = isinstance(error, ChangedAtOnceError)
+        return Failed(f"{message}: {error}", for_good=isinstance(error, NamespaceTerminatingError), done=done)
     logger.info("done", action=message, reason=reason.value)
     if not isinstance(action, do.WakeNodes) and not _is_routine_finalizer(resource, action):
         clients.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")

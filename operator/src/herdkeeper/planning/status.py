@@ -27,12 +27,14 @@ would wait for ever for a drain or a roll that waits for them."""
 @dataclass(frozen=True)
 class Failed:
     """The action that failed, and the error. `for_good`: a retry can't succeed, since the namespace is being deleted. `backs_off`:
-    the resource is retried later and later. Otherwise the rest of the plan was done, and a retry costs little.
+    the resource is retried later and later. Otherwise the rest of the plan was done, and a retry costs little. `done`: the action was done,
+    and something undid it at once.
     """
 
     message: str
     for_good: bool = False
     backs_off: bool = True
+    done: bool = False
 
 
 def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
