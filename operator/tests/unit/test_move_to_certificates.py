@@ -285,6 +285,13 @@ def test_plain_ports_are_closed_one_by_one_once_nobody_needs_them() -> None:
     assert steps[3] is None
 
 
+def test_members_that_are_to_join_do_so_before_any_port_is_closed() -> None:
+    step = next_change(saw(with_spec(SECURE, replicas=5), USED, USED, USED))
+    assert isinstance(step, ChangeMembership)
+    assert step.server is not None
+    assert (step.server.server_id, step.server.role) == (4, Role.OBSERVER)
+
+
 @pytest.mark.parametrize(
     ("seen", "who"),
     [

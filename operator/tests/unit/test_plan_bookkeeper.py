@@ -16,6 +16,7 @@ from herdkeeper.bookkeeper.build.bookies import (
     build_bookie,
     build_bookie_token,
     build_bookies_shared,
+    build_stopped_bookie,
 )
 from herdkeeper.bookkeeper.build.racks import build_racks
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record
@@ -26,7 +27,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.certificates.access import ledgers_access
 from herdkeeper.codecs.bookkeeper.share import Place, Share
-from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay, Wait
+from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetBookieMode, SetRecoveryDelay, Wait
 from herdkeeper.shared import names
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
@@ -295,6 +296,25 @@ def test_no_bookie_may_be_evicted_beside_one_that_has_no_pod(situation, changes,
     (budget,) = (step.manifest for step in made.actions if isinstance(step, Apply) and step.manifest["kind"] == "PodDisruptionBudget")
     assert evictions(budget, bookies, bookies) == 1, situation
     assert evictions(budget, bookies - 1, bookies - 1) == 0, situation
+
+
+def test_a_bookie_that_is_stopped_for_good_holds_up_no_eviction():
+    fewer, found = with_spec(CLUSTER, bookies=3), settled()
+    stopped = live([build_stopped_bookie(fewer, IDENTITIES[3], STORE.address)])
+    made = plan(*claims(0, 1, 2, 3), {**found, **stopped}, pods(PODS[:3]), cluster=fewer, metadata=status_of(PODS[3:]))
+    (budget,) = (step.manifest for step in made.actions if isinstance(step, Apply) and step.manifest["kind"] == "PodDisruptionBudget")
+    assert evictions(budget, 3, 3) == 1
+    assert evictions(budget, 2, 2) == 0
+
+
+@pytest.mark.parametrize(("ready", "expected"), [(True, 1), (False, 0)])
+def test_a_bookie_whose_drain_was_taken_back_is_made_writable_once_its_pod_answers(ready, expected):
+    found = claims(0, 1, 2, 3)
+    found[0]["PersistentVolumeClaim", "bk-bookie-0-journal"]["metadata"]["annotations"][names.DRAINING_ANNOTATION] = "2026-01-01T00:00:00Z"
+    read_only = replace(WITHOUT_0, read_only=frozenset({IDENTITIES[0].bookie_id}))
+    made = plan(*found, settled(), pods(PODS), {} if ready else pods(PODS[:1], **NOT_READY), metadata=read_only)
+    orders = [action for action in made.actions if isinstance(action, SetBookieMode)]
+    assert [(order.bookie_id, order.read_only) for order in orders] == [(IDENTITIES[0].bookie_id, False)] * expected
 
 
 def test_a_claim_that_lost_its_labels_gets_them_back():

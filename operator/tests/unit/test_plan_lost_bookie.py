@@ -222,19 +222,19 @@ WRITER = "db-herddb-0"
 MINUTES_AGO = RecoveryDelay(300, 7, changed_at=1_000_000.0)
 
 
-def two_lost(scan, *, spares=0, **more):
-    """Bookies 0 and 1 of four lost their claims; as many new ones serve already."""
+def two_lost(scan, *, spares=0, emptied=(), **more):
+    """Bookies 0 and 1 of four lost their claims, or found their volumes empty; as many new ones serve already."""
     numbers = (2, 3, *range(4, 4 + spares))
     ids = {number: IDS.get(number, f"bk-bookie-{number}-eeeeee") for number in numbers}
     kept = {}
-    for number, bookie_id in ids.items():
+    for number, bookie_id in {**ids, **{each: LOST[each] for each in emptied}}.items():
         for volume in ("journal", "ledgers"):
             kept |= claim(f"bk-bookie-{number}-{volume}", **{names.BOOKIE_ID_ANNOTATION: bookie_id})
     sets = live(build_bookie(FOUR, BookieIdentity(*identity), STORE.address) for identity in {**ids, **LOST}.items())
     metadata = LedgersMetadata(
         "an-instance", frozenset(ids.values()), frozenset(), frozenset({*ids.values(), *IDS.values()}), "an-auditor", under_replicated=False
     )
-    found = objects(sets, kept, pods(f"bk-bookie-{number}-0" for number in numbers))
+    found = objects(sets, kept, pods(f"bk-bookie-{number}-0" for number in numbers), EMPTIED_POD if emptied else {})
     seen = BookieFleet(FOUR, found, STORE, replace(metadata, **more), ("eeeeee",) * 4, scan=scan, now="1970-01-12T14:00:00Z")
     return plan_bookkeeper(seen, "herdkeeper/spark:0.2.0")
 
@@ -323,3 +323,4 @@ def test_the_auditor_is_not_hurried_for_a_disk_that_was_found_empty_since_its_vo
     lost = lost_bookie(CLUSTER, 0, objects(STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD), METADATA)
     assert lost is not None
     assert not lost.for_good
+    assert copied_sooner(two_lost(told_of(9, 0), spares=2, emptied=(0,), recovery_delay=MINUTES_AGO)) == []
