@@ -13,7 +13,8 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from places import write
+from places import all_files, write
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.record import Stored, encode_row
@@ -89,6 +90,17 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     path.unlink()
     with pytest.raises(InvariantViolated, match="is missing"):
         verify_files(spark, zip(tables, written, strict=True), folder)
+
+
+def test_a_run_of_which_a_task_failed_leaves_no_file_of_it(spark: SparkSession, place: StoredPath) -> None:
+    """The archive may be on the same volume: it would have no room until somebody deletes the failed run."""
+    key, value = encode_row(NUMBERS, ROWS[0])
+    columns = {"table_index": pa.array([0, 1], pa.int32()), "row_key": [key, b"no long"], "row_value": [value, b""]}
+    of_another_driver = "data/run-1/numbers/p-00000-0-another.parquet"
+    write(place / of_another_driver, b"rows")
+    with pytest.raises(PySparkException, match="7 bytes of key column 'k'"):
+        write_tables(spark.createDataFrame(pa.table(columns)).coalesce(1), (NUMBERS, EMPTY), ParquetFolder(place), "run-1")
+    assert all_files(place) == {of_another_driver}
 
 
 def test_each_table_has_a_folder_of_its_own_in_that_of_its_run_whatever_its_name(tmp_path: Path) -> None:

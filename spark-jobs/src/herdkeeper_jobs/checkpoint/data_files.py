@@ -9,6 +9,7 @@ second file keeps what was stored of such rows. So a checkpoint made from this o
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import uuid
@@ -29,12 +30,13 @@ from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
+from herdkeeper_jobs.checkpoint.removal import remove_uncommitted
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.spark_tasks import Batches, RowsInTasks, map_in_tasks
-from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, new_file, sync_folder
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, names_below, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
 _HELD_BYTES = 32 * 1024 * 1024
@@ -90,14 +92,16 @@ def write_tables(
     have rows in an older form.
 
     Returns:
-        The written files by table, in the order of `tables`; a table without rows has none.
+        The written files by table, in the order of `tables`; a table without rows has none. If a task fails, those of the others are
+        removed: on a volume without room they would take what is left until somebody deletes the run.
     """
+    token = uuid.uuid4().hex[:8]
 
     def write(batches: Batches) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.attemptNumber()
-        name = f"p-{task:05d}-{attempt}-{uuid.uuid4().hex[:8]}.parquet"
+        name = f"p-{task:05d}-{attempt}-{token}{uuid.uuid4().hex[:8]}.parquet"
 
         def open_table(position: int) -> _TableWriter:
             table = tables[position]
@@ -106,8 +110,14 @@ def write_tables(
         return _write_task(batches, open_table)
 
     found: list[list[Row]] = [[] for _ in tables]
-    for row in map_in_tasks(rows, write, _RESULT_SCHEMA).collect():
-        found[row["table_index"]].append(row)
+    try:
+        for row in map_in_tasks(rows, write, _RESULT_SCHEMA).collect():
+            found[row["table_index"]].append(row)
+    except Exception:
+        run = folder / f"data/{run_id}"
+        with contextlib.suppress(OSError):
+            remove_uncommitted([run / name for name in names_below(run) if f"-{token}" in name])
+        raise
     written = []
     for of_table in found:
         mine = sorted(of_table, key=lambda row: str(row["path"]))
