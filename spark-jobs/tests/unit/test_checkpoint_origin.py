@@ -19,7 +19,7 @@ from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due
 from herdkeeper_jobs.archive.parts import ReadBudget, WholeLog
 from herdkeeper_jobs.archive.segment import Place
-from herdkeeper_jobs.archive.window import recovery_window
+from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin
 from herdkeeper_jobs.checkpoint.base import BaseRows, BaseUnread
@@ -380,3 +380,16 @@ def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with
     assert found is not None
     delete_segments(folder, found.going)
     assert recovery_window(whole, folder) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "held"),
+    [
+        *((Lsn(*lsn), held) for lsn, held in (((5, 0), False), ((5, 1), True), ((7, 3), True), ((7, 4), False))),
+        *((Time(millis, ""), held) for millis, held in ((99, False), (100, True), (199, True), (200, False))),
+    ],
+)
+def test_a_window_holds_its_last_lsn_and_not_the_time_of_its_last_entry(at: Lsn | Time, held: bool) -> None:
+    """An entry that is not archived yet may have the same time."""
+    assert Window(Lsn(5, 1), 100, Lsn(7, 3), 200).holds(at) is held
+    assert Window(Lsn(5, 1), None, Lsn(7, 3), 200).holds(at) is (held and isinstance(at, Lsn)), "its beginning has no time"
