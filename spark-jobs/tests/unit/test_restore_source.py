@@ -71,7 +71,7 @@ def test_a_reference_to_a_table_that_the_checkpoint_does_not_have_is_refused_and
             UNIQUE,
             "'d' of type BYTES has the default",
         ),
-        (replace(PARENT, name="herdkeeper_restore"), UNIQUE, "a restore has a table of this name itself"),
+        (replace(PARENT, name="herdkeeper_restore"), UNIQUE, "a restore needs this name for itself"),
     ],
 )
 def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: TableDefinition, index: ManifestIndex, reason: str) -> None:

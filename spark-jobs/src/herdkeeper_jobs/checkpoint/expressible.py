@@ -8,7 +8,6 @@ import struct
 from collections.abc import Sequence
 
 from herdkeeper.codecs.herddb.table import MOST_COLUMNS, Column, ColumnType, TableDefinition, beginning, is_queryable
-from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
 
 LITERAL_TEXT = re.compile(rb"""([^']|'')*|([^'\\\n\r]|\\[ntbrf\\"'])*""")
@@ -35,8 +34,7 @@ def inexpressible(table: TableDefinition, indexes: Sequence[ManifestIndex]) -> l
     typed = [f"index {index.name!r} has the type {index.type!r:.60}" for index in indexes if index.type not in _INDEX_TYPES]
     typed += [f"index {index.name!r} is unique and of type hash" for index in indexes if index.unique and index.type == "hash"]
     updates = [f"foreign key {key.name!r} has an action on update" for key in table.foreign_keys if key.on_update != 0]
-    own = ["a restore has a table of this name itself"] if table.name == RESTORE_TABLE else []
-    return own + columns + too_long + quoted + typed + updates + [reason for column in table.columns if (reason := _default(column))]
+    return columns + too_long + quoted + typed + updates + [reason for column in table.columns if (reason := _default(column))]
 
 
 def needs_a_shorter_name(table: TableDefinition, rows: int, highest_key: int | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.codecs.herddb.table import MOST_COLUMNS, MOST_OF_NAME, beginning
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.checkpoint.expressible import inexpressible, needs_a_shorter_name
 from herdkeeper_jobs.checkpoint.folded_log import Folded
 from herdkeeper_jobs.checkpoint.folded_manifest import manifest_index
@@ -26,6 +27,8 @@ def why_unrestorable(folded: Folded) -> list[str]:
         for reason in inexpressible(table, [index for index in indexes if index.table == table.name])
     ]
     found = []
+    if any(table.name == RESTORE_TABLE for table, _ in tables):
+        found.append(f"it can't be restored: a restore still filled the tablespace ({RESTORE_TABLE}). Wait for its end, and make another")
     if long_names:
         found.append(
             f"it can't be restored as it is: no INSERT accepts the name {beginning(long_names[0])}, which has more than "

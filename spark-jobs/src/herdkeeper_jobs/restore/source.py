@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.codecs.herddb.table import TableDefinition, beginning, decode_table
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.checkpoint.expressible import inexpressible, needs_a_shorter_name
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
@@ -125,6 +126,8 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
     definition = decode_table(bytes.fromhex(table.definition))
     if sum(file.rows for file in table.files) != table.rows:
         raise InvariantViolated(f"table {table.name!r}: the manifest says {table.rows} rows, and other numbers for its files")
+    if table.name == RESTORE_TABLE:
+        raise RestoreRefused(f"the checkpoint has a table {table.name!r}: a restore needs this name for itself")
     indexes = tuple(index for index in manifest.indexes if index.table == table.name)
     if needs_a_shorter_name(definition, table.rows, table.highest_auto_increment):
         raise RestoreRefused(f"table {beginning(table.name)}: its name is too long for an INSERT: rename it, and make another Checkpoint")
