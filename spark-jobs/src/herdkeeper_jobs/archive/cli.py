@@ -10,6 +10,7 @@ message and to standard output. It may be repeated, killed, and run twice at onc
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -51,6 +52,8 @@ from herdkeeper_jobs.wal.moment import stamp
 _log = structlog.get_logger()
 _MOST_TROUBLE = 500
 """Characters of a reported failure."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a volume for which there is room once something has expired."""
 
 
 def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:
@@ -140,8 +143,8 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         failed = _failed(error)
         if parsed.place:
             told = replace(before, trouble=failed.sentence[:_MOST_TROUBLE])
-            # What expires makes room on a full volume.
-            publish_progress(catalog.client, place, _expire(catalog, place, told) if isinstance(error, OSError) else told)
+            is_full = isinstance(error, OSError) and error.errno in _FULL
+            publish_progress(catalog.client, place, _expire(catalog, place, told) if is_full else told)
         return failed
     newest = None if copied.end is None else copied.end.first.lsn
     return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete, newest)
