@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from herdkeeper.clients.look import look, require_room
 from herdkeeper.clients.zookeeper import Znodes
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.herddb.ledgers import ledgers_path
@@ -30,6 +31,15 @@ class Kept:
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
         return tuple(map(self._found.get, paths))
+
+
+class KeptByLook(Kept):
+    """Counts what is read of ledgers, as the operator's client does."""
+
+    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
+        found = super().read_many(paths)
+        require_room(sum(len(data) for data in found if data is not None))
+        return found
 
 
 def ledger_of(tablespace: str) -> bytes:
@@ -62,6 +72,13 @@ def test_a_ledger_whose_metadata_cant_be_read_is_not_called_another_logs() -> No
     assert isinstance(_first_foreign_ledger(listing((4,), {4: b"of a later version"}), HERD, LEDGERS, RECORDS), Unknown)
 
 
+def test_of_a_long_log_no_more_is_kept_at_a_time_than_of_a_short_one() -> None:
+    listed = range(3500)
+    znodes = listing(listed, {ledger: ledger_of("own" if ledger < 3499 else "other") for ledger in listed})
+    with look(most_bytes=1100 * len(ledger_of("other"))):
+        assert str(_first_foreign_ledger(znodes, HERD, LEDGERS, RECORDS)).startswith("ledger 3499, ")
+
+
 def listing(listed: Sequence[int], ledgers: Mapping[int, bytes]) -> Znodes:
     """What ZooKeeper has: these ids as the database's, and these ledgers' metadata."""
     added = ",".join("1" for _ in listed)
@@ -71,4 +88,4 @@ def listing(listed: Sequence[int], ledgers: Mapping[int, bytes]) -> Znodes:
         ledgers_path(HERD, "own"): document.encode(),
         **{LEDGERS + ledger_path(LedgerLayout.LONG_HIERARCHICAL, ledger): metadata for ledger, metadata in ledgers.items()},
     }
-    return cast(Znodes, Kept(found))
+    return cast(Znodes, KeptByLook(found))

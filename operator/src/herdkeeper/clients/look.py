@@ -52,3 +52,8 @@ def require_room(read: int) -> None:
     limits.bytes_left -= read
     if limits.bytes_left < 0:
         raise OSError(f"this observation was given up: it read more than {MOST_LOOK_BYTES} bytes")
+
+
+def make_room(dropped: int) -> None:
+    """Takes back the count of bytes that were read and are no longer kept."""
+    require_room(-dropped)

@@ -14,6 +14,7 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS, Unreadable
+from herdkeeper.clients.look import make_room
 from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
@@ -42,6 +43,9 @@ from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.unknown import Unknown
 
 T = TypeVar("T")
+
+PAGE = 1000
+"""Ledgers whose metadata is kept at a time."""
 
 
 def observe_herddb(cluster: HerdDBCluster, reader: ClusterReader) -> SqlFleet:
@@ -143,13 +147,18 @@ def _first_foreign_ledger(
         for name, uuid in sorted((name, each.record.uuid) for name, each in records.items()):
             listed = znodes.read(ledgers_path(herd_root, uuid))
             ledgers = () if listed is None else decode_ledgers(listed[0]).active
-            paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in ledgers]
-            found = list(zip(ledgers, znodes.read_many(paths), strict=True))
-            for ledger, metadata in found:
-                if metadata is not None and tablespace_of(decode_ledger_metadata(ledger, metadata)) != uuid:
-                    return f"ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
+            exists = False
+            for begin in range(0, len(ledgers), PAGE):
+                page = ledgers[begin : begin + PAGE]
+                paths = [f"{ledgers_root}{ledger_path(layout, ledger)}" for ledger in page]
+                found = [(ledger, data) for ledger, data in zip(page, znodes.read_many(paths), strict=True) if data is not None]
+                for ledger, data in found:
+                    if tablespace_of(decode_ledger_metadata(ledger, data)) != uuid:
+                        return f"ledger {ledger}, which {herd_root} lists for the tablespace {name}, is of another log"
+                make_room(sum(len(data) for _, data in found))
+                exists = exists or bool(found)
             # A log keeps its newest ledger. Ids that nobody has yet are another log's once it has grown.
-            if found and all(metadata is None for _, metadata in found):
+            if ledgers and not exists:
                 return f"none of the ledgers that {herd_root} lists for the tablespace {name} exists there"
     except (MalformedDataError, ValueError) as error:
         return Unknown(str(error))
