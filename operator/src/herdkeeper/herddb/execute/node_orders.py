@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.bounded_http import Question, Trust, ask
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.http import document_of
 from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper.clients.look import require_time
 from herdkeeper.herddb.observe.address import address_of
@@ -47,7 +47,7 @@ class NodeOrders:
             answer = ask(Question("POST", url, timeout_seconds, {"Authorization": f"Bearer {token}"}, trust=trust))
             if not answer.succeeded:
                 return Unknown(f"{url} answered {answer.status}: {answer.body[:500].decode(errors='replace')}")
-            return json.loads(answer.body)
+            return document_of(answer.body)
         except (http.client.HTTPException, OSError, ValueError, RecursionError) as error:
             return Unknown(f"{url} did not answer: {error}")
 
