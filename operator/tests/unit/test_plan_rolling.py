@@ -9,7 +9,7 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.planning.actions import Apply, Wait
-from herdkeeper.planning.rolling import Gate, roll
+from herdkeeper.planning.rolling import Gate, being_recreated, roll
 from herdkeeper.shared.reason import Reason
 
 OPEN, CLOSED = Gate(None), Gate("something else is disrupted")
@@ -61,3 +61,13 @@ def test_a_pod_that_keeps_a_deleted_claim_alive_is_not_restarted_and_the_claim_i
     assert isinstance(step, Wait)
     assert (step.reason, lost in step.message) == (Reason.CLAIM_LOST, True)
     assert isinstance(roll(build("new"), objects(live([build("old")]), pods([pod]), claim(lost)), [pod], OPEN), Apply)
+
+
+def test_a_pod_that_hangs_on_a_node_that_is_down_holds_up_no_repair_of_others():
+    manifest = bookie("new")
+    revision = {"metadata": {**manifest["metadata"], "generation": 1}, "status": {"observedGeneration": 1, "updateRevision": "r"}}
+    found = {**live([manifest]), **pods(["bk-bookie-0-0"])}
+    found["StatefulSet", "bk-bookie-0"] = {**found["StatefulSet", "bk-bookie-0"], **revision}
+    found["Pod", "bk-bookie-0-0"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    for hanging, expected in (({}, "bk-bookie-0-0 is being recreated"), ({"bk-bookie-0-0": "its node is down"}, None)):
+        assert being_recreated(objects(found), {"bk-bookie-0-0": "bk-bookie-0"}, hanging) == expected
