@@ -254,7 +254,8 @@ class PlayedStack:
         found = self.stage.live("Deployment", "bk-autorecovery")
         if found is None or (found.get("status") or {}).get("readyReplicas") == found["spec"]["replicas"]:
             return False
-        self.stage.set_status("Deployment", "bk-autorecovery", dict.fromkeys(("replicas", "readyReplicas"), found["spec"]["replicas"]))
+        counted = ("replicas", "updatedReplicas", "readyReplicas")
+        self.stage.set_status("Deployment", "bk-autorecovery", dict.fromkeys(counted, found["spec"]["replicas"]))
         return True
 
 

@@ -25,7 +25,7 @@ class Bookies:
             stage.serve_bookie(self.named, number)
         stage.elect_auditor(self.named)
         self.settle()
-        stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+        stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1})
         self.settle()
 
     def want(self, **spec: object) -> None:

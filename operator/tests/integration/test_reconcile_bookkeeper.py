@@ -46,7 +46,7 @@ def serving(stage: Stage, bookies: int = BOOKIES) -> Stage:
     for number in range(bookies):
         stage.serve_bookie(named(stage), number)
     stage.settle(KIND, "bk")
-    stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+    stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1})
     stage.elect_auditor(named(stage))
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk") == ("True", "Ready")

@@ -245,7 +245,7 @@ def bookkeeper_story(run: Run) -> None:
     for number in range(2):
         run.stage.serve_bookie(named, number)
     run.settle("BookKeeperCluster", "bk")
-    run.stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+    run.stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1})
     run.stage.elect_auditor(named)
     run.stage.patch("BookKeeperCluster", "bk", {"spec": {"config": {"rwRereplicateBackoffMs": "90000"}}})
     for number in range(2):

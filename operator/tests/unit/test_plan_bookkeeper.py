@@ -546,6 +546,27 @@ def test_autorecovery_is_changed_while_no_bookie_is_disturbed(situation, parts, 
     assert names_of(made, "Deployment") == (["bk-autorecovery"] if changed else []), situation
 
 
+@pytest.mark.parametrize(
+    ("situation", "status", "expected"),
+    [
+        ("its pods are as declared", {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}, None),
+        ("there is none yet", {}, None),
+        ("no node has room for the new one", {"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1}, "no node has 64Gi"),
+        ("a quota refuses the new one", {"replicas": 1, "readyReplicas": 1}, "no pod, see its controller's events"),
+    ],
+)
+def test_autorecovery_whose_new_pod_does_not_start_is_told_while_the_old_one_goes_on(situation, status, expected):
+    found = settled()
+    found["Deployment", "bk-autorecovery"]["status"] = status
+    unscheduled = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node has 64Gi"}]}
+    new = pods(["bk-autorecovery-b"], phase="Pending", **unscheduled)
+    new["Pod", "bk-autorecovery-b"]["metadata"]["labels"] = {names.COMPONENT_LABEL: names.AUTORECOVERY_COMPONENT}
+    made = plan(*claims(0, 1, 2, 3), found, pods(PODS), new if status.get("replicas") == 2 else {})
+    assert made.actions == (), situation
+    assert (made.wait is None) == (expected is None), situation
+    assert made.wait is None or (made.wait.reason, str(expected) in made.wait.message) == (Reason.ROLLING, True), situation
+
+
 def test_a_rate_above_what_bookkeeper_can_read_is_the_highest_that_it_can():
     """With 2Gi and more neither autorecovery nor a drain's Job would start."""
     auto = CLUSTER.spec.auto_recovery.model_copy(update={"bytes_per_second": "2Gi"})

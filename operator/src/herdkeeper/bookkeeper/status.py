@@ -40,7 +40,6 @@ from herdkeeper.shared import names, quantity
 from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED, condition
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of
-from herdkeeper.shared.objects import is_ready, label
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of_millis, text_of
 from herdkeeper.shared.unknown import Unknown
@@ -228,7 +227,7 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
         reason = Reason.BOOKIES_MISSING if missing else Reason.BOOKIES_NOT_READY
         return Health("False", reason, f"{len(serving)} of {of_all} writable ({shown})")
     if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
-        serve = f"the bookies serve, but not all pods of {named.autorecovery} are Ready ({_trouble_of_autorecovery(fleet)})"
+        serve = f"the bookies serve, but not all pods of {named.autorecovery} are Ready ({fleet.trouble_of_autorecovery})"
         return Health("False", Reason.AUTORECOVERY_NOT_READY, serve)
     leaving = f"; being drained: {', '.join(map(named.stateful_set, numbers.leaving))}" if numbers.leaving else ""
     lost = f"; lost, and replaced: {', '.join(named.stateful_set(each.number) for each in numbers.lost)}" if numbers.lost else ""
@@ -243,12 +242,6 @@ def _trouble(fleet: BookieFleet, name: str, state: str | None) -> str:
         return "not registered as writable"
     pod = fleet.objects.get("Pod", name)
     return trouble_of(pod, fleet.machines)
-
-
-def _trouble_of_autorecovery(fleet: BookieFleet) -> str:
-    """Returns why the first of its pods is not Ready, or that there is none."""
-    made = [pod for pod in fleet.objects.of_kind("Pod") if label(pod, names.COMPONENT_LABEL) == names.AUTORECOVERY_COMPONENT]
-    return trouble_of(next((pod for pod in made if not is_ready(pod)), None), fleet.machines)
 
 
 def _autorecovery_runs(fleet: BookieFleet) -> bool:

@@ -32,6 +32,7 @@ from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot
 from herdkeeper.planning.intent import adopted, needed_applies, needed_apply
 from herdkeeper.planning.rolling import Gate, being_recreated, outdated_pods, restart, wait_for_deleted_claim
 from herdkeeper.shared import names
+from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import unreachable
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
@@ -99,6 +100,7 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     steps += retire_lost(fleet)
     steps += _new_bookies(fleet, running, unmade)  # last, so that nothing waits for them
+    steps += _autorecovery_restarts(fleet)
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
@@ -211,6 +213,17 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
     if change.new or not runs or closed_by is None:
         return (*steps, change)
     return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{named.autorecovery} is changed once no bookie is disrupted: {closed_by}"))
+
+
+def _autorecovery_restarts(fleet: BookieFleet) -> tuple[Wait, ...]:
+    """Returns a wait while pods of autorecovery run that have not the current template: new ones may never start. Nothing waits for it."""
+    name = fleet.named.autorecovery
+    status = (fleet.objects.get("Deployment", name) or {}).get("status", {})
+    old = (status.get("replicas") or 0) - (status.get("updatedReplicas") or 0)
+    if old <= 0:
+        return ()
+    still = f"{counted(old, 'pod')} of {name} still {'runs' if old == 1 else 'run'} with an earlier template"
+    return (Wait(Reason.ROLLING, f"{still}; the next one: {fleet.trouble_of_autorecovery}"),)
 
 
 def _identity(fleet: BookieFleet, number: int) -> BookieIdentity | Wait:

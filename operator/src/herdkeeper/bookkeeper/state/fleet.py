@@ -19,9 +19,10 @@ from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
 from herdkeeper.shared.known_nodes import known_nodes
+from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Nodes
-from herdkeeper.shared.objects import Objects, annotation, mounts
+from herdkeeper.shared.objects import Objects, annotation, is_ready, label, mounts
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.unknown import Unknown
 
@@ -146,6 +147,12 @@ class BookieFleet:
     def open_ensemble(self) -> int:
         """Largest ensemble of the ledgers being written; 0 while the ledgers were not read."""
         return self.scan.open_ensemble if isinstance(self.scan, LedgerScan) else 0
+
+    @property
+    def trouble_of_autorecovery(self) -> str:
+        """Why the first of its pods that is not Ready is not, or that there is none."""
+        made = [pod for pod in self.objects.of_kind("Pod") if label(pod, names.COMPONENT_LABEL) == names.AUTORECOVERY_COMPONENT]
+        return trouble_of(next((pod for pod in made if not is_ready(pod)), None), self.machines)
 
     def is_registered(self, number: int) -> bool:
         """Returns whether a bookie of this number is registered."""
