@@ -10,6 +10,7 @@ from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.planning.actions import Apply, Wait
 from herdkeeper.planning.rolling import Gate, being_recreated, roll
+from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
 
 OPEN, CLOSED = Gate(None), Gate("something else is disrupted")
@@ -65,9 +66,17 @@ def test_a_pod_that_keeps_a_deleted_claim_alive_is_not_restarted_and_the_claim_i
 
 def test_a_pod_that_hangs_on_a_node_that_is_down_holds_up_no_repair_of_others():
     manifest = bookie("new")
-    revision = {"metadata": {**manifest["metadata"], "generation": 1}, "status": {"observedGeneration": 1, "updateRevision": "r"}}
     found = {**live([manifest]), **pods(["bk-bookie-0-0"])}
-    found["StatefulSet", "bk-bookie-0"] = {**found["StatefulSet", "bk-bookie-0"], **revision}
+    found["StatefulSet", "bk-bookie-0"]["status"] = {"updateRevision": "r"}
     found["Pod", "bk-bookie-0-0"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     for hanging, expected in (({}, "bk-bookie-0-0 is being recreated"), ({"bk-bookie-0-0": "its node is down"}, None)):
         assert being_recreated(objects(found), {"bk-bookie-0-0": "bk-bookie-0"}, hanging) == expected
+
+
+@pytest.mark.parametrize(("made_from", "expected"), [("r", "bk-bookie-0-0 is starting"), ("an-earlier-one", None)])
+def test_a_pod_that_does_not_start_from_an_earlier_template_holds_up_no_repair(made_from, expected):
+    manifest = bookie("new")
+    found = {**live([manifest]), **pods(["bk-bookie-0-0"], phase="Pending")}
+    found["StatefulSet", "bk-bookie-0"]["status"] = {"updateRevision": "r"}
+    found["Pod", "bk-bookie-0-0"]["metadata"]["labels"] = {names.REVISION_LABEL: made_from}
+    assert being_recreated(objects(found), {"bk-bookie-0-0": "bk-bookie-0"}, {}) == expected
