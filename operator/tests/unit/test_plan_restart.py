@@ -14,6 +14,7 @@ from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, Delete, WakeNodes
+from herdkeeper.shared.node import Node, NodeDown
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -130,6 +131,18 @@ def test_a_silent_node_of_which_zookeeper_hears_may_lead_and_is_not_restarted():
         zookeeper=replace(CALM.zookeeper, now=2000.0),
     )
     assert [each for each in plan_both(silent).actions if isinstance(each, Delete)] == []
+
+
+def test_a_node_without_a_copy_on_a_machine_that_is_down_is_waited_for():
+    """Its pod is left alone, and it may hold none since it is away."""
+    alone = VersionedRecord(replace(RECORD, replicas=(PODS[0],)), 4, 1000.0)
+    seen = replace(rolled(OLD, OLD, unready=(PODS[1],)), records={"flights": alone}, nodes={PODS[0]: (LEADER,)}, declared=())
+    seen.objects.items["Pod", PODS[1]]["spec"] = {"nodeName": "machine"}
+    down = Node("machine", {}, NodeDown("does not report", "2026-01-01T00:00:00Z", out_of_service=False))
+    plan = plan_both(replace(seen, machines={"machine": down}))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert f"{PODS[1]} is not Ready" in plan.wait.message
 
 
 def following(leader_lsn=LEADER.lsn, **fields: object):

@@ -131,6 +131,13 @@ def test_a_node_with_a_copy_waits_for_its_tablespace_and_is_named_in_the_status(
     assert plan.decided_fields["leavingNodes"] == [N2]
 
 
+def test_a_tablespace_that_a_resource_which_can_not_be_read_may_declare_is_not_to_be_dropped():
+    plan = plan_herddb(replace(running(3, found=record(N0, N0, N2)), declared=(UNREAD,)))
+    assert plan.wait is not None
+    assert "can't be read: correct it" in plan.wait.message
+    assert "drop it" not in plan.wait.message
+
+
 @pytest.mark.parametrize(
     ("annotations", "told", "steps"),
     [
