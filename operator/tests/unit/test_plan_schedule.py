@@ -97,6 +97,14 @@ def test_a_time_whose_run_was_deleted_does_not_come_again():
     assert RunSeries(remembered, (), at("11T03:00")).decision == Start(at("11T03:00"))
 
 
+def test_the_run_of_a_time_whose_name_somebody_has_taken_gets_another_one_and_has_its_time():
+    taken = CheckpointSeries(CHECKPOINTS, (LAST,), at("10T03:17"), taken=frozenset({"flights-nightly-202605100300"}))
+    (made,) = plan_schedule(taken).actions
+    assert isinstance(made, Create)
+    assert made.manifest["metadata"]["name"] == "flights-nightly-20260510031700"
+    assert made.manifest["metadata"]["annotations"] == {names.DUE_AT_ANNOTATION: "2026-05-10T03:00:00Z"}
+
+
 def test_the_run_of_a_time_has_the_same_name_and_spec_each_time():
     (first,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at("10T03:00"))).actions
     (again,) = plan_schedule(CheckpointSeries(CHECKPOINTS, (LAST,), at("10T03:17"))).actions
