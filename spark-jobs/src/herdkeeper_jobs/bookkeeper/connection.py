@@ -185,7 +185,7 @@ class BookieConnection:
         """
         next_id = first
         while next_id <= last:
-            asked = self._knows_batches(ledger_id, next_id, last)
+            asked = self._ask_for_batch(ledger_id, next_id, last)
             if not asked:
                 yield from self.read_entries(ledger_id, range(next_id, last + 1))
                 return
@@ -203,8 +203,8 @@ class BookieConnection:
                     yield answer
                     next_id = answer.entry_id + 1
 
-    def _knows_batches(self, ledger_id: int, first: int, last: int) -> bool:
-        """Requests a batch. A bookie older than 4.17 then closes the connection: it gets a new one, and no more batch requests."""
+    def _ask_for_batch(self, ledger_id: int, first: int, last: int) -> bool:
+        """Requests a batch, and returns whether the bookie knows them. One older than 4.17 closes the connection: it gets a new one."""
         if self._batches is None:
             try:
                 self._send_batch(ledger_id, first, last)
@@ -217,7 +217,9 @@ class BookieConnection:
                 self.close()
                 self._connect()
             return self._batches
-        return self._batches and self._send_batch(ledger_id, first, last)
+        if self._batches:
+            self._send_batch(ledger_id, first, last)
+        return self._batches
 
     def read_entries(self, ledger_id: int, entry_ids: Iterable[int], first: int = FIRST_READS) -> Iterator[EntryAnswer]:
         """Yields the answers for these entries, in the given order, by pipelined READs. So many are requested at `first`, then as many as
@@ -274,10 +276,9 @@ class BookieConnection:
             time.sleep(pause)
         return answers
 
-    def _send_batch(self, ledger_id: int, first: int, last: int) -> bool:
+    def _send_batch(self, ledger_id: int, first: int, last: int) -> None:
         batch = BatchRead(ledger_id, first, min(last - first + 1, _BATCH_ENTRIES), _BATCH_BYTES)
         self._send(batch_read_request(batch, next(self._request_ids)))
-        return True
 
     def _receive_batch(self, ledger_id: int, first: int, last: int) -> BatchReadResponse:
         response = self._receive()

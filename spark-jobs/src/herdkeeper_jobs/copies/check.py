@@ -72,9 +72,10 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
         return list(_unseen(check, CopyState.MISSING, check.entries, ReadCode.NO_LEDGER.name))
     if check.reading is not Reading.SAMPLE or any(_judge(check, answer)[0] is not CopyState.VERIFIED for answer in answers):
         return []
+    first, last = check.entries.first, check.entries.last
     return [
-        _holding(check, CopyState.VERIFIED, check.entries, (len(answers), sum(len(answer.data) for answer in answers), "")),
-        _holding(check, CopyState.UNREAD, check.entries, (check.copies - len(answers), 0, "")),
+        _holding(check, CopyState.VERIFIED, _Piece(first, last, len(answers), sum(len(answer.data) for answer in answers)), ""),
+        _holding(check, CopyState.UNREAD, _Piece(first, last, check.copies - len(answers), 0), ""),
     ]
 
 
@@ -189,7 +190,7 @@ class _RunOfEqualStates:
     def finish(self) -> Iterator[Holding]:
         """Yields the open run, if there is one."""
         if self._piece is not None:
-            yield _holding_of(self._check, self._state, self._piece, self._detail)
+            yield _holding(self._check, self._state, self._piece, self._detail)
             self._piece = None
 
 
@@ -221,15 +222,10 @@ def _unseen(check: HoldingCheck, state: CopyState, entries: EntryRange, detail: 
     for number in range(entries.first // block, entries.last // block + 1):
         part = restricted(check, EntryRange(max(entries.first, number * block), min(entries.last, (number + 1) * block - 1)))
         if part is not None:
-            yield _holding(part, state, part.entries, (part.copies, 0, detail))
+            yield _holding(part, state, _Piece(part.entries.first, part.entries.last, part.copies, 0), detail)
 
 
-def _holding(check: HoldingCheck, state: CopyState, entries: EntryRange, counts: tuple[int, int, str]) -> Holding:
-    copies, bytes_read, detail = counts
-    return _holding_of(check, state, _Piece(entries.first, entries.last, copies, bytes_read), detail)
-
-
-def _holding_of(check: HoldingCheck, state: CopyState, piece: _Piece, detail: str) -> Holding:
+def _holding(check: HoldingCheck, state: CopyState, piece: _Piece, detail: str) -> Holding:
     return Holding(
         ledger_id=check.ledger_id,
         segment=check.segment,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
@@ -179,17 +179,12 @@ def plan_tasks(checks: Iterable[HoldingCheck], addresses: Mapping[str, BookieAdd
         by_bookie.setdefault(check.bookie_id, []).append(check)
     total = sum(check.estimated_bytes for own in by_bookie.values() for check in own)
     share = max(_LEAST_TASK_BYTES, -(-total // (budget.cores * _TASKS_PER_CORE)))
-    queues = [_tasks_of(bookie_id, own, addresses.get(bookie_id), (share, budget)) for bookie_id, own in sorted(by_bookie.items())]
-    return tuple(_alternate(queues))
-
-
-def _tasks_of(
-    bookie_id: str, checks: Sequence[HoldingCheck], address: BookieAddress | None, how: tuple[int, AuditBudget]
-) -> list[AuditTask]:
-    share, budget = how
-    groups = _cut(checks, share)
-    rate = budget.bytes_per_second_per_bookie / min(len(groups), budget.cores)
-    return [AuditTask(bookie_id, address, tuple(group), rate, budget.timeout_seconds) for group in groups]
+    queues = []
+    for bookie_id, own in sorted(by_bookie.items()):
+        groups = _cut(own, share)
+        rate = budget.bytes_per_second_per_bookie / min(len(groups), budget.cores)
+        queues.append([AuditTask(bookie_id, addresses.get(bookie_id), tuple(group), rate, budget.timeout_seconds) for group in groups])
+    return tuple(task for turn in itertools.zip_longest(*queues) for task in turn if task is not None)
 
 
 def _cut(checks: Sequence[HoldingCheck], share: int) -> list[list[HoldingCheck]]:
@@ -219,11 +214,6 @@ def _split(check: HoldingCheck, room: int) -> tuple[HoldingCheck, HoldingCheck |
     # A whole turn holds Wq copies, so the first part is never empty.
     assert first is not None
     return first, rest
-
-
-def _alternate(queues: list[list[AuditTask]]) -> Iterator[AuditTask]:
-    for index in range(max((len(queue) for queue in queues), default=0)):
-        yield from (queue[index] for queue in queues if index < len(queue))
 
 
 def _highest_lac(metadata: LedgerMetadata, segment: int) -> int | None:
