@@ -28,7 +28,7 @@ from herdkeeper_jobs.audit.job import AuditInvariantError, AuditResult, audit
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.orphans import LEAST_AGE_MILLIS, OrphanRule, read_tablespace_logs
 from herdkeeper_jobs.audit.portion import RunProgress
-from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity, forget_progress
+from herdkeeper_jobs.audit.progress import Progress, ProgressRefusedError, RunIdentity
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.schema import fields_of
 from herdkeeper_jobs.audit.scope import FilterRefusedError
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     if arguments.output is not None and (before := committed_run(arguments.output, arguments.run_id)) is not None:
         _require_same(before, arguments)
-        return replace(_published(arguments.output, before), outcome=JobOutcome.ALREADY_DONE)
+        return replace(publish(arguments.output, before), outcome=JobOutcome.ALREADY_DONE)
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie)
     # ZooKeeper first: it reports errors sooner than Spark.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
@@ -88,7 +88,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     summary = replace(result.summary, run_id=arguments.run_id, duration_seconds=round(seconds, 1))
     if arguments.output is None or paused:
         return summary
-    return _published(arguments.output, AuditRun(summary, result.bookies, datetime.now(UTC), arguments.ledgers_root))
+    return publish(arguments.output, AuditRun(summary, result.bookies, datetime.now(UTC), arguments.ledgers_root))
 
 
 def _require_same(before: AuditRun, arguments: AuditArguments) -> None:
@@ -101,13 +101,6 @@ def _require_same(before: AuditRun, arguments: AuditArguments) -> None:
     for name, (theirs, own) in mine.items():
         if theirs != own:
             raise ArgumentError(f"the run {arguments.run_id} was of {name} {theirs!r}, not {own!r}: give another --run-id")
-
-
-def _published(output: Path, run: AuditRun) -> AuditSummary:
-    """Commits the run to the tables, then deletes its progress."""
-    summary = publish(output, run)
-    forget_progress(output, run.summary.run_id)
-    return summary
 
 
 def _progress(arguments: AuditArguments, catalog: LedgerCatalog) -> Progress | None:
