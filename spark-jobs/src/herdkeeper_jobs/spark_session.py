@@ -16,10 +16,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import TypeVar
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -28,7 +29,7 @@ from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.task_daemon import TASK_MODULES
 
-DEFAULT_MASTER = "local[2]"
+Default = TypeVar("Default")
 # Variables of the Python processes of tasks. Arrow and NumPy keep their memory instead of returning each batch's: the kernel clears memory
 # that it hands out again, which took half of a fold's time.
 _WORKER_ENVIRONMENT = {
@@ -68,24 +69,25 @@ AUTHENTICATED = {
 per job and passes it in a variable of their pods (SecurityManager, Spark 4.3)."""
 
 
+def _argument(default: Default, words: str) -> Default:
+    """A field of SparkSettings; `words` are the argument's help."""
+    return field(default=default, metadata={"help": words})
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """Where the tasks of a job run."""
 
-    master: str = DEFAULT_MASTER
-    executors: int = 2
-    """Executor pods; only with a k8s:// master."""
-    executor_cores: int = 1
-    executor_memory: str = "512m"
-    executor_image: str = ""
-    executor_cpu_request: str = "200m"
-    executor_volume: str = ""
-    """PersistentVolumeClaims that executors mount, too: `claim:/path,…`. Empty: none."""
-    executor_pod: str = ""
-    """The template of executor pods, as JSON: their user and their node. Empty: Spark's own."""
-    image_pull_policy: str = "IfNotPresent"
-    driver_memory: str = "768m"
-    """Heap of the driver's JVM, which with local[N] also runs the tasks."""
+    master: str = _argument("local[2]", "local[N], or k8s://https://kubernetes.default.svc")
+    executors: int = _argument(2, "executor pods, with a k8s:// master")
+    executor_cores: int = _argument(1, "tasks at once per executor")
+    executor_memory: str = _argument("512m", "heap of an executor")
+    executor_image: str = _argument("", "image of the executors, needed with a k8s:// master")
+    executor_cpu_request: str = _argument("200m", "CPU request of a pod")
+    executor_volume: str = _argument("", "claims that executors mount as well, claim:/path,…")
+    executor_pod: str = _argument("", "manifest that executors' pods are made from, with their user and node, as JSON")
+    image_pull_policy: str = _argument("IfNotPresent", "of the executors")
+    driver_memory: str = _argument("768m", "heap of the driver, which with local[N] also runs the tasks")
 
     @property
     def cores(self) -> int:
@@ -105,20 +107,8 @@ class SparkSettings:
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds an argument for each field of SparkSettings; `spark_settings` converts their values."""
     group = parser.add_argument_group("spark")
-    described = {
-        "master": "local[N], or k8s://https://kubernetes.default.svc",
-        "executors": "executor pods, with a k8s:// master",
-        "executor_cores": "tasks at once per executor",
-        "executor_memory": "heap of an executor",
-        "executor_image": "image of the executors, needed with a k8s:// master",
-        "executor_cpu_request": "CPU request of a pod",
-        "executor_volume": "claims that executors mount as well, claim:/path,…",
-        "executor_pod": "manifest that executors' pods are made from, as JSON",
-        "image_pull_policy": "of the executors",
-        "driver_memory": "heap of the driver",
-    }
     for each in fields(SparkSettings):
-        words = described[each.name] + (" (default: %(default)s)" if each.default else "")
+        words = each.metadata["help"] + (" (default: %(default)s)" if each.default else "")
         group.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default, help=words)
 
 
