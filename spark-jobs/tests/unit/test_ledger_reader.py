@@ -39,7 +39,7 @@ from herdkeeper_jobs.bookkeeper.reader import (
     ledger_pieces,
     read_partition,
 )
-from herdkeeper_jobs.bookkeeper.replicas import Asking, BookieAccess, Replicas
+from herdkeeper_jobs.bookkeeper.replicas import Asking, Replicas
 
 NAMES = ("b0", "b1", "b2")
 QUICK = ReadSettings(timeout_seconds=120.0, speculative_read_seconds=math.inf, batch_entries=16)
@@ -372,15 +372,14 @@ def test_what_two_bookies_were_asked_for_counts_for_the_budgets_of_both() -> Non
             assert (asking.bookie_id, codes) == ("b1", [ReadCode.OK] * 21)
             assert replicas.is_slow("b0")
             assert not replicas.is_slow("b1")
-            assert [replicas.access(name).limit.free_at > 0 for name in NAMES] == [True, True, False]
+            assert [replicas.limits[name].free_at > 0 for name in NAMES] == [True, True, False]
 
 
 def test_a_bookie_whose_budget_is_slept_off_is_not_late() -> None:
     limit = RateLimit(1000.0)
     limit.owe(50_000)
     with served(PlayedBookie(full(4, 2))) as addresses:
-        access = BookieAccess("b0", lambda bookie_id, limit: BookieConnection(bookie_id, addresses[bookie_id], 2.0), limit)
-        asking = Asking(access, None, partial(entries_of, 2))
+        asking = Asking(("b0", limit), lambda name, _: BookieConnection(name, addresses[name], 2.0), None, partial(entries_of, 2))
         asking.want_next()
         assert asking.part.result() == [ReadCode.OK] * 3
         assert asking.late_at(0.5) == limit.free_at + 0.5 > asking.asked_at + 40

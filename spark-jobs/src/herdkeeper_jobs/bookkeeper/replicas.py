@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -50,13 +50,8 @@ class NobodyAnsweredError(Exception):
         """By bookie, in the given order."""
 
 
-@dataclass(frozen=True, slots=True)
-class BookieAccess:
-    """How to reach a bookie, and its budget, which all connections to it share."""
-
-    bookie_id: str
-    connect: Callable[[str, RateLimit], BookieConnection]
-    limit: RateLimit
+Connect = Callable[[str, RateLimit], BookieConnection]
+"""Connects to a bookie, within its budget."""
 
 
 class Asking(Generic[Part]):
@@ -65,13 +60,13 @@ class Asking(Generic[Part]):
     asked_at: float
     part: Future[Part]
 
-    def __init__(self, access: BookieAccess, connection: BookieConnection | None, reading: Reading[Part]) -> None:
-        self.bookie_id = access.bookie_id
-        self.limit = access.limit
-        self.connection = connection
+    def __init__(self, bookie: tuple[str, RateLimit], connect: Connect, idle: BookieConnection | None, reading: Reading[Part]) -> None:
+        """`bookie`: its id, and its budget, which all connections to it share. `idle`: a connection to use; None: connect."""
+        self.bookie_id, self.limit = bookie
+        self.connection = idle
         self.part_bytes = 0
         """Bytes received with the newest part."""
-        self._access = access
+        self._connect = connect
         self._reading = reading
         self._parts: Iterator[Part] | None = None
         self._lock = threading.Lock()
@@ -115,7 +110,7 @@ class Asking(Generic[Part]):
 
     def _connected(self) -> BookieConnection:
         if self.connection is None:
-            connection = self._access.connect(self.bookie_id, self.limit)
+            connection = self._connect(self.bookie_id, self.limit)
             with self._lock:
                 self.connection = connection
                 if self._left:
@@ -127,13 +122,13 @@ class Asking(Generic[Part]):
 class Replicas:
     """The bookies of one task. A failed one is not asked again by this task; an overtaken one is asked last for a while."""
 
-    def __init__(self, connect: Callable[[str, RateLimit], BookieConnection], bytes_per_second: float, patience_seconds: float) -> None:
+    def __init__(self, connect: Connect, bytes_per_second: float, patience_seconds: float) -> None:
         """`bytes_per_second`: the budget of each bookie. After `patience_seconds` another one is asked, too (infinity: never)."""
         self.patience_seconds = patience_seconds
         self._most_patience = 8 * patience_seconds
         self._connect = connect
-        self._bytes_per_second = bytes_per_second
-        self._access: dict[str, BookieAccess] = {}
+        self.limits: defaultdict[str, RateLimit] = defaultdict(lambda: RateLimit(bytes_per_second))
+        """By bookie."""
         self._idle: dict[str, BookieConnection] = {}
         self._asked: list[Asking[Any]] = []
         self._failed: dict[str, BookieUnreachableError] = {}
@@ -147,12 +142,6 @@ class Replicas:
             asking.leave()
         for connection in self._idle.values():
             connection.close()
-
-    def access(self, bookie_id: str) -> BookieAccess:
-        """How to reach a bookie; the same object each time."""
-        if bookie_id not in self._access:
-            self._access[bookie_id] = BookieAccess(bookie_id, self._connect, RateLimit(self._bytes_per_second))
-        return self._access[bookie_id]
 
     def is_slow(self, bookie_id: str) -> bool:
         """Whether it was overtaken recently."""
@@ -203,7 +192,7 @@ class Replicas:
         asking.leave()
 
     def _start(self, bookie_id: str, reading: Reading[Part]) -> Asking[Part]:
-        asking = Asking(self.access(bookie_id), self._idle.pop(bookie_id, None), reading)
+        asking = Asking((bookie_id, self.limits[bookie_id]), self._connect, self._idle.pop(bookie_id, None), reading)
         self._asked.append(asking)
         asking.want_next()
         return asking
