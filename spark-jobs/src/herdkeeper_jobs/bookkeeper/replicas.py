@@ -96,11 +96,12 @@ class Asking(Generic[Part]):
 
     def _receive(self) -> Part:
         try:
+            connection = self._connected()
             if self._parts is None:
-                self._parts = self._reading(self._connected())
-            before = self.connection.bytes_received if self.connection is not None else 0
+                self._parts = self._reading(connection)
+            before = connection.bytes_received
             part = next(self._parts)
-            self.part_bytes = self.connection.bytes_received - before if self.connection is not None else 0
+            self.part_bytes = connection.bytes_received - before
             return part
         finally:
             with self._lock:
