@@ -4,6 +4,7 @@ import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Table;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.digest.StoredRows;
 import io.herdkeeper.node.log.Position;
 import java.time.Duration;
@@ -57,16 +58,6 @@ public final class FullChecks {
     public record Order(FullCheck check, boolean started) {
     }
 
-    /** The tablespace is not led by this node, or could not be locked; the message says so. */
-    public static final class NotCheckedException extends Exception {
-
-        private static final long serialVersionUID = 1L;
-
-        NotCheckedException(String message) {
-            super(message);
-        }
-    }
-
     /** The check of the tablespace with this uuid that runs, or was the last one since this process started; null when there was none. */
     public FullCheck last(String uuid) {
         return byUuid.get(uuid);
@@ -76,9 +67,9 @@ public final class FullChecks {
      * Starts a check, unless one runs, and does not wait for it.
      *
      * @param longestStop for how long writes may stand still in one piece
-     * @throws NotCheckedException this node does not lead the tablespace
+     * @throws OrderRefusedException this node does not lead the tablespace
      */
-    public synchronized Order start(TableSpaceManager tablespace, Duration longestStop) throws NotCheckedException {
+    public synchronized Order start(TableSpaceManager tablespace, Duration longestStop) throws OrderRefusedException {
         refuseUnlessLed(tablespace);
         String uuid = tablespace.getTableSpaceUUID();
         FullCheck last = byUuid.get(uuid);
@@ -93,9 +84,9 @@ public final class FullChecks {
         return new Order(begun, true);
     }
 
-    static void refuseUnlessLed(TableSpaceManager tablespace) throws NotCheckedException {
+    static void refuseUnlessLed(TableSpaceManager tablespace) throws OrderRefusedException {
         if (!tablespace.isLeader() || tablespace.isClosed() || tablespace.isFailed()) {
-            throw new NotCheckedException("this node does not lead tablespace " + tablespace.getTableSpaceName() + ": ask the leader");
+            throw new OrderRefusedException("this node does not lead tablespace " + tablespace.getTableSpaceName() + ": ask the leader");
         }
     }
 
@@ -121,8 +112,8 @@ public final class FullChecks {
                 error = null;
             } catch (InterruptedException ended) {
                 error = "it was interrupted";
-            } catch (NotCheckedException | RuntimeException failed) {
-                error = failed instanceof NotCheckedException ? failed.getMessage() : failed.toString();
+            } catch (OrderRefusedException | RuntimeException failed) {
+                error = failed instanceof OrderRefusedException ? failed.getMessage() : failed.toString();
             } finally {
                 tell(check.ended(System.currentTimeMillis(), error));
                 LOGGER.log(Level.INFO, "the full check of tablespace {0} has ended; writes were blocked for at most {1} ms, and {2} ms at a"
@@ -131,7 +122,7 @@ public final class FullChecks {
             }
         }
 
-        private void checkAll() throws NotCheckedException, InterruptedException {
+        private void checkAll() throws OrderRefusedException, InterruptedException {
             List<Table> tables = StoredRows.tables(tablespace).stream()
                     .filter(table -> table.getCreatedInTransaction() == 0).map(AbstractTableManager::getTable).toList();
             for (Table table : tables) {
@@ -149,7 +140,7 @@ public final class FullChecks {
         }
 
         /** Whether all of a table was checked; one that was dropped or renamed meanwhile is left out. */
-        private boolean checkOne(Table table) throws NotCheckedException, InterruptedException {
+        private boolean checkOne(Table table) throws OrderRefusedException, InterruptedException {
             LedTable parts = new LedTable(tablespace, table, id, longestStop, nanos);
             long lastProgress = System.nanoTime();
             while (!parts.isComplete() && !parts.isGone()) {
@@ -174,9 +165,9 @@ public final class FullChecks {
             return parts.isComplete();
         }
 
-        private void giveUpAfter(long lastProgress, Table table) throws NotCheckedException {
+        private void giveUpAfter(long lastProgress, Table table) throws OrderRefusedException {
             if (System.nanoTime() - lastProgress >= patience.toNanos()) {
-                throw new NotCheckedException("table " + table.name + ": statements were running for " + patience.toSeconds() + " s");
+                throw new OrderRefusedException("table " + table.name + ": statements were running for " + patience.toSeconds() + " s");
             }
         }
 
@@ -187,14 +178,14 @@ public final class FullChecks {
     }
 
     /** The position of an entry, once the bookies have it. No write waits for that. */
-    static Position written(Table table, Future<LogSequenceNumber> entry) throws NotCheckedException, InterruptedException {
+    static Position written(Table table, Future<LogSequenceNumber> entry) throws OrderRefusedException, InterruptedException {
         try {
             return Position.of(entry.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS));
         } catch (TimeoutException silence) {
-            throw new NotCheckedException(
+            throw new OrderRefusedException(
                     "table " + table.name + ": the bookies did not acknowledge its entry within " + LONGEST_WRITE.toSeconds() + " s");
         } catch (ExecutionException failed) {
-            throw new NotCheckedException("table " + table.name + ": its entry was not written: "
+            throw new OrderRefusedException("table " + table.name + ": its entry was not written: "
                     + failed.getCause().toString().lines().findFirst().orElse(""));
         }
     }

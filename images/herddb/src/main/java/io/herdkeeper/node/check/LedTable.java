@@ -5,7 +5,7 @@ import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Table;
 import herddb.utils.Bytes;
-import io.herdkeeper.node.check.FullChecks.NotCheckedException;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.digest.RowDigest;
 import io.herdkeeper.node.digest.StoredRows;
 import io.herdkeeper.node.internals.HerdInternals;
@@ -59,9 +59,9 @@ final class LedTable {
      * Reads the next part.
      *
      * @return the position of its entry, once the bookies have that; null when statements were under way for too long, or the table is gone
-     * @throws NotCheckedException this node does not lead the tablespace any more
+     * @throws OrderRefusedException this node does not lead the tablespace any more
      */
-    Future<LogSequenceNumber> next() throws NotCheckedException, InterruptedException {
+    Future<LogSequenceNumber> next() throws OrderRefusedException, InterruptedException {
         StampedLock lock = HerdInternals.statementLock(tablespace);
         long stamp = lock.tryWriteLock(halfNanos, TimeUnit.NANOSECONDS);
         if (stamp == 0) {
@@ -74,7 +74,7 @@ final class LedTable {
         }
     }
 
-    private CompletableFuture<LogSequenceNumber> read() throws NotCheckedException {
+    private CompletableFuture<LogSequenceNumber> read() throws OrderRefusedException {
         FullChecks.refuseUnlessLed(tablespace);
         AbstractTableManager rows = tablespace.getTableManager(table.name);
         if (rows == null || !rows.getTable().uuid.equals(table.uuid)) {

@@ -3,8 +3,7 @@ package io.herdkeeper.node.digest;
 import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
-import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
-import io.herdkeeper.node.log.FollowerGate.AlreadyPassedException;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.time.Duration;
@@ -36,28 +35,17 @@ public final class FollowerDigest {
     public record Result(LogSequenceNumber position, Map<String, TableDigest> tables, int openTransactions, long scanMillis) {
     }
 
-    /** The node can't answer, now or ever; the message says which. */
-    public static final class NotAFollowerException extends Exception {
-
-        private static final long serialVersionUID = 1L;
-
-        public NotAFollowerException(String message) {
-            super(message);
-        }
-    }
-
     /**
      * Waits until the follower has applied {@code target}, holds it there, scans, and lets it go on.
      *
      * @param wait how long it may take until the follower is there
      * @param scan how long the scan may take then, in which the follower does not go on
-     * @throws NotAFollowerException  the node leads the tablespace, or stops or changed its role meanwhile
-     * @throws AlreadyPassedException it has applied more than {@code target}
-     * @throws AlreadyHeldException   another digest is running
-     * @throws TimeoutException       it did not come there, or the scan did not end, in time
+     * @throws OrderRefusedException the node leads the tablespace, or stops or changed its role meanwhile; or the follower has applied more
+     *                               than {@code target}, or is held by another request
+     * @throws TimeoutException      it did not come there, or the scan did not end, in time
      */
-    public Result at(LogSequenceNumber target, Duration wait, Duration scan) throws NotAFollowerException, AlreadyPassedException,
-            AlreadyHeldException, TimeoutException, InterruptedException {
+    public Result at(LogSequenceNumber target, Duration wait, Duration scan)
+            throws OrderRefusedException, TimeoutException, InterruptedException {
         checkFollows();
         try (Hold hold = log.gate().holdAt(target, wait)) {
             long start = System.nanoTime();
@@ -69,7 +57,7 @@ public final class FollowerDigest {
             }
             checkFollows();
             if (!log.appliedPosition().equals(target)) {
-                throw new NotAFollowerException("the log moved to " + log.appliedPosition() + " while it was scanned");
+                throw new OrderRefusedException("the log moved to " + log.appliedPosition() + " while it was scanned");
             }
             return new Result(target, tables, openTransactions, (System.nanoTime() - start) / 1_000_000);
         }
@@ -87,21 +75,21 @@ public final class FollowerDigest {
         return new TableDigest(digest.rows(), digest.hex());
     }
 
-    private void checkFollows() throws NotAFollowerException {
+    private void checkFollows() throws OrderRefusedException {
         checkFollows(tableSpace);
     }
 
     /**
      * That a copy of a tablespace is a follower's and runs.
      *
-     * @throws NotAFollowerException it leads, or stops or boots
+     * @throws OrderRefusedException it leads, or stops or boots
      */
-    public static void checkFollows(TableSpaceManager tableSpace) throws NotAFollowerException {
+    public static void checkFollows(TableSpaceManager tableSpace) throws OrderRefusedException {
         if (tableSpace.isLeader()) {
-            throw new NotAFollowerException("this node leads the tablespace, and a leader is never held: ask a follower");
+            throw new OrderRefusedException("this node leads the tablespace, and a leader is never held: ask a follower");
         }
         if (tableSpace.isClosed() || tableSpace.isFailed()) {
-            throw new NotAFollowerException("the tablespace is stopping or rebooting on this node: ask again");
+            throw new OrderRefusedException("the tablespace is stopping or rebooting on this node: ask again");
         }
     }
 }

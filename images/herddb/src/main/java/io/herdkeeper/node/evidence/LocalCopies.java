@@ -9,6 +9,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
 import herddb.storage.DataStorageManagerException;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.PromotionBars;
@@ -71,50 +72,30 @@ public final class LocalCopies {
         }
     }
 
-    /** The copy is used, is another one than was meant, or there is none; the message says why. */
-    public static final class RefusedException extends Exception {
-
-        private static final long serialVersionUID = 1L;
-
-        RefusedException(String message) {
-            super(message);
-        }
-    }
-
-    /** The copy has stopped, or is only just booting: nothing was written. */
-    public static final class NotWrittenException extends Exception {
-
-        private static final long serialVersionUID = 1L;
-
-        NotWrittenException(String message) {
-            super(message);
-        }
-    }
-
     /**
      * Writes the tables of a running copy to its folder, and says up to where they are there.
      *
      * <p>HerdDB would do so for one that has stopped, too, in a folder that was moved aside meanwhile: the next copy would begin with
      * what is in it.
      */
-    public LogSequenceNumber checkpoint(TableSpaceManager tablespace) throws NotWrittenException {
+    public LogSequenceNumber checkpoint(TableSpaceManager tablespace) throws OrderRefusedException {
         String uuid = tablespace.getTableSpaceUUID();
         String name = tablespace.getTableSpaceName();
         Lock folder = folder(uuid);
         folder.lock();
         try {
             if (tablespace.isClosed() || server.getManager().getTableSpaceManager(name) != tablespace) {
-                throw new NotWrittenException("tablespace " + name + " has stopped on this node: nothing is written");
+                throw new OrderRefusedException("tablespace " + name + " has stopped on this node: nothing is written");
             }
             if (tablespace.isFailed()) {
-                throw new NotWrittenException("tablespace " + name + " has failed on this node: nothing is written");
+                throw new OrderRefusedException("tablespace " + name + " has failed on this node: nothing is written");
             }
             try {
                 if (tablespace.checkpoint(false, false, false) == null) {
-                    throw new NotWrittenException("tablespace " + name + " is booting: ask again");
+                    throw new OrderRefusedException("tablespace " + name + " is booting: ask again");
                 }
             } catch (LogNotAvailableException | DataStorageManagerException stopped) { // since it was asked, or its disk failed
-                throw new NotWrittenException(stopped.getMessage());
+                throw new OrderRefusedException(stopped.getMessage());
             }
             return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(uuid);
         } finally {
@@ -132,9 +113,9 @@ public final class LocalCopies {
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
     public void bar(String name, String uuid, Position until)
-            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
+            throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException, IOException {
         if (!isReplica(record(name, uuid))) {
-            throw new RefusedException("this node has no replica of tablespace " + name + ": there is nothing to bar");
+            throw new OrderRefusedException("this node has no replica of tablespace " + name + ": there is nothing to bar");
         }
         bars.put(uuid, until);
         LOGGER.log(Level.INFO, "this node no longer promotes itself to leader of tablespace {0}", name);
@@ -146,10 +127,11 @@ public final class LocalCopies {
      * @param until the LSN of the bar that is meant, so that an order that comes late leaves a later one; null for any
      */
     public void unbar(String name, String uuid, Position until)
-            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
+            throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException, IOException {
         record(name, uuid);
         if (!bars.lift(uuid, until)) {
-            throw new RefusedException("another bar of tablespace " + name + " stands than that of " + until.text() + ": read it again");
+            throw new OrderRefusedException(
+                    "another bar of tablespace " + name + " stands than that of " + until.text() + ": read it again");
         }
         LOGGER.log(Level.INFO, "this node may promote itself to leader of tablespace {0}", name);
     }
@@ -165,13 +147,13 @@ public final class LocalCopies {
      * @return what was moved; null when the disk has nothing of it
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
-    public Evidence setAside(String name, String uuid) throws NoSuchTablespaceException, RefusedException,
+    public Evidence setAside(String name, String uuid) throws NoSuchTablespaceException, OrderRefusedException,
             MetadataStorageManagerException, IOException, InterruptedException {
         Path data = dataFolder();
         Path kept = data.resolve("evidence");
         Lock folder = folder(uuid);
         if (!folder.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
-            throw new RefusedException("a checkpoint of tablespace " + name + " is being written: ask again");
+            throw new OrderRefusedException("a checkpoint of tablespace " + name + " is being written: ask again");
         }
         Evidence moved;
         try {
@@ -189,11 +171,11 @@ public final class LocalCopies {
     }
 
     private Evidence moveUnlessUsed(String name, String uuid, Path data, Path kept) throws NoSuchTablespaceException,
-            RefusedException, MetadataStorageManagerException, IOException, InterruptedException {
+            OrderRefusedException, MetadataStorageManagerException, IOException, InterruptedException {
         // Shared with the activator, which boots nothing meanwhile: not even a copy that is declared in this very moment.
         Lock lock = HerdInternals.generalLock(server.getManager()).readLock();
         if (!lock.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
-            throw new RefusedException("this node is booting or stopping a tablespace: ask again");
+            throw new OrderRefusedException("this node is booting or stopping a tablespace: ask again");
         }
         try {
             refuseWhatIsUsed(name, uuid);
@@ -204,24 +186,24 @@ public final class LocalCopies {
     }
 
     private void refuseWhatIsUsed(String name, String uuid)
-            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException {
+            throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException {
         if (isReplica(record(name, uuid))) {
-            throw new RefusedException("this node has a replica of tablespace " + name + ": remove it from the replica list first");
+            throw new OrderRefusedException("this node has a replica of tablespace " + name + ": remove it from the replica list first");
         }
         DBManager node = server.getManager();
         if (node.getTableSpaceManager(name) != null) {
-            throw new RefusedException("tablespace " + name + " still runs on this node: ask again");
+            throw new OrderRefusedException("tablespace " + name + " still runs on this node: ask again");
         }
     }
 
     private TableSpace record(String name, String uuid)
-            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException {
+            throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException {
         TableSpace record = server.getMetadataStorageManager().describeTableSpace(name);
         if (record == null) {
             throw new NoSuchTablespaceException("HerdDB has no tablespace " + name);
         }
         if (!record.uuid.equals(uuid)) {
-            throw new RefusedException("tablespace " + name + " is " + record.uuid + ", not " + uuid);
+            throw new OrderRefusedException("tablespace " + name + " is " + record.uuid + ", not " + uuid);
         }
         return record;
     }

@@ -3,15 +3,11 @@ package io.herdkeeper.node.http;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.check.FullChecks;
-import io.herdkeeper.node.check.FullChecks.NotCheckedException;
 import io.herdkeeper.node.digest.FollowerDigest;
-import io.herdkeeper.node.digest.FollowerDigest.NotAFollowerException;
 import io.herdkeeper.node.evidence.LocalCopies;
-import io.herdkeeper.node.evidence.LocalCopies.NotWrittenException;
 import io.herdkeeper.node.http.Request.BadRequestException;
-import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
-import io.herdkeeper.node.log.FollowerGate.AlreadyPassedException;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLog.LedgerChange;
 import io.herdkeeper.node.log.NodeCommitLog.NotNowException;
@@ -95,7 +91,7 @@ record CopyOrders(NodeStatus node, LocalCopies copies) {
             json.put("tables", result.tables());
             json.put("scanMillis", result.scanMillis());
             return Answer.json(200, json);
-        } catch (NotAFollowerException | AlreadyPassedException | AlreadyHeldException error) {
+        } catch (OrderRefusedException error) {
             return noDigest(409, error, copy.log());
         } catch (TimeoutException error) {
             return noDigest(504, error, copy.log());
@@ -120,7 +116,7 @@ record CopyOrders(NodeStatus node, LocalCopies copies) {
         try {
             return Answer.stream("application/octet-stream",
                     new Tables(FollowerTables.held(copy.tablespace(), copy.log(), wait, scan)));
-        } catch (NotAFollowerException | AlreadyHeldException error) {
+        } catch (OrderRefusedException error) {
             return Answer.error(409, error.getMessage());
         } catch (TimeoutException error) {
             return Answer.error(504, error.getMessage());
@@ -154,7 +150,7 @@ record CopyOrders(NodeStatus node, LocalCopies copies) {
             json.put("started", order.started());
             json.put("fullCheck", order.check());
             return Answer.json(order.started() ? 202 : 200, json);
-        } catch (NotCheckedException error) {
+        } catch (OrderRefusedException error) {
             return Answer.error(409, error.getMessage());
         }
     }
@@ -189,7 +185,7 @@ record CopyOrders(NodeStatus node, LocalCopies copies) {
             json.put("checkpoint", Position.of(copies.checkpoint(copy.tablespace())));
             json.put("millis", (System.nanoTime() - start) / 1_000_000);
             return Answer.json(200, json);
-        } catch (NotWrittenException error) {
+        } catch (OrderRefusedException error) {
             return Answer.error(409, error.getMessage());
         }
     }

@@ -1,10 +1,10 @@
 package io.herdkeeper.node.http;
 
 import herddb.metadata.MetadataStorageManagerException;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.evidence.LocalCopies.Evidence;
 import io.herdkeeper.node.evidence.LocalCopies.NoSuchTablespaceException;
-import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
 import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.log.Position;
 import java.util.LinkedHashMap;
@@ -43,7 +43,7 @@ record DiskOrders(LocalCopies copies) {
                 return Answer.json(200, json);
             } catch (NoSuchTablespaceException error) {
                 return Answer.error(404, error.getMessage());
-            } catch (RefusedException error) {
+            } catch (OrderRefusedException error) {
                 return Answer.error(409, error.getMessage());
             } catch (MetadataStorageManagerException error) {
                 return Answer.error(503, "the replica list can't be read from ZooKeeper, and nothing was done: " + error);

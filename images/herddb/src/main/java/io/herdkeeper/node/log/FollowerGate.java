@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import herddb.log.LogSequenceNumber;
+import io.herdkeeper.node.OrderRefusedException;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
@@ -13,34 +14,6 @@ import java.util.function.BooleanSupplier;
  * lock. So a held follower still checkpoints, sends heartbeats and can be stopped or promoted; it only applies no entries.
  */
 public final class FollowerGate {
-
-    /** The follower is already beyond the entry at which it should be held. */
-    public static final class AlreadyPassedException extends Exception {
-
-        private static final long serialVersionUID = 1L;
-
-        private final transient LogSequenceNumber position;
-
-        AlreadyPassedException(LogSequenceNumber position) {
-            super("already at " + position);
-            this.position = position;
-        }
-
-        /** Where the follower is. */
-        public LogSequenceNumber position() {
-            return position;
-        }
-    }
-
-    /** Somebody else holds this follower. */
-    public static final class AlreadyHeldException extends Exception {
-
-        private static final long serialVersionUID = 1L;
-
-        AlreadyHeldException(LogSequenceNumber limit) {
-            super(limit == null ? "another request already waits to hold it" : "already held at " + limit);
-        }
-    }
 
     /** The follower is held until this is closed. */
     public interface Hold extends AutoCloseable {
@@ -83,12 +56,11 @@ public final class FollowerGate {
     /**
      * Waits until the follower has applied everything up to {@code target}, and holds it there.
      *
-     * @throws AlreadyPassedException it has applied more than that
-     * @throws AlreadyHeldException   another hold is open
-     * @throws TimeoutException       it did not get there in time; it runs on
+     * @throws OrderRefusedException it has applied more than that, or another hold is open
+     * @throws TimeoutException      it did not get there in time; it runs on
      */
     public synchronized Hold holdAt(LogSequenceNumber target, Duration timeout)
-            throws AlreadyPassedException, AlreadyHeldException, TimeoutException, InterruptedException {
+            throws OrderRefusedException, TimeoutException, InterruptedException {
         requireFree();
         wantedLimit = target;
         boolean held = false;
@@ -108,11 +80,11 @@ public final class FollowerGate {
      * looked at often, but not after each entry.
      *
      * @param suits looks at the follower's tables, which nobody changes meanwhile; it is called by the follower's thread
-     * @throws AlreadyHeldException another hold is open
-     * @throws TimeoutException     it did not hold in time, or no round began; the follower runs on
+     * @throws OrderRefusedException another hold is open
+     * @throws TimeoutException      it did not hold in time, or no round began; the follower runs on
      */
     public synchronized Hold holdWhen(BooleanSupplier suits, Duration timeout)
-            throws AlreadyHeldException, TimeoutException, InterruptedException {
+            throws OrderRefusedException, TimeoutException, InterruptedException {
         requireFree();
         wantedState = suits;
         boolean held = false;
@@ -134,18 +106,19 @@ public final class FollowerGate {
         }
     }
 
-    private void requireFree() throws AlreadyHeldException {
+    private void requireFree() throws OrderRefusedException {
         if (wantedLimit != null || wantedState != null) {
-            throw new AlreadyHeldException(wantedLimit);
+            throw new OrderRefusedException(
+                    wantedLimit == null ? "another request already waits to hold it" : "already held at " + wantedLimit);
         }
     }
 
     private synchronized void waitFor(LogSequenceNumber target, long deadline)
-            throws AlreadyPassedException, TimeoutException, InterruptedException {
+            throws OrderRefusedException, TimeoutException, InterruptedException {
         // A round that began before the limit was set may still read beyond it: only a round under it can tell.
         while (roundLimit != target || !position.equals(target)) {
             if (roundLimit == target && position.after(target)) {
-                throw new AlreadyPassedException(position);
+                throw new OrderRefusedException("already at " + position);
             }
             long millis = (deadline - System.nanoTime()) / 1_000_000;
             if (millis <= 0) {

@@ -5,10 +5,9 @@ import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Table;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.digest.FollowerDigest;
-import io.herdkeeper.node.digest.FollowerDigest.NotAFollowerException;
 import io.herdkeeper.node.digest.StoredRows;
-import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.io.IOException;
@@ -52,12 +51,11 @@ public final class FollowerTables implements AutoCloseable {
      *
      * @param wait  how long it may take until it stands there
      * @param limit how long it may be held
-     * @throws NotAFollowerException the node leads the tablespace, or stops or boots
-     * @throws AlreadyHeldException  somebody else holds it
+     * @throws OrderRefusedException the node leads the tablespace, or stops or boots, or somebody else holds it
      * @throws TimeoutException      there was no such position in time
      */
     public static FollowerTables held(TableSpaceManager tableSpace, NodeCommitLog log, Duration wait, Duration limit)
-            throws NotAFollowerException, AlreadyHeldException, TimeoutException, InterruptedException {
+            throws OrderRefusedException, TimeoutException, InterruptedException {
         FollowerDigest.checkFollows(tableSpace);
         Hold hold;
         try {
@@ -81,7 +79,7 @@ public final class FollowerTables implements AutoCloseable {
             checkHeld();
         } catch (UncheckedIOException error) {
             throw error.getCause();
-        } catch (NotAFollowerException | TimeoutException | RuntimeException error) {
+        } catch (OrderRefusedException | TimeoutException | RuntimeException error) {
             writer.failure(error instanceof RuntimeException ? error.toString() : error.getMessage());
             return;
         }
@@ -97,7 +95,7 @@ public final class FollowerTables implements AutoCloseable {
         hold.close();
     }
 
-    private void write(TablesWriter writer, AbstractTableManager manager) throws IOException, NotAFollowerException, TimeoutException {
+    private void write(TablesWriter writer, AbstractTableManager manager) throws IOException, OrderRefusedException, TimeoutException {
         Table table = manager.getTable();
         writer.table(manager.getNextPrimaryKeyValue(), table.serialize());
         Map<String, AbstractIndexManager> indexes = tableSpace.getIndexesOnTable(table.name);
@@ -113,7 +111,7 @@ public final class FollowerTables implements AutoCloseable {
                     writer.row(StoredRows.buffer(row.key), StoredRows.buffer(row.value));
                 } catch (IOException error) {
                     throw new UncheckedIOException(error);
-                } catch (NotAFollowerException | TimeoutException error) {
+                } catch (OrderRefusedException | TimeoutException error) {
                     throw new Ended(error);
                 }
             });
@@ -121,19 +119,19 @@ public final class FollowerTables implements AutoCloseable {
             if (ended.getCause() instanceof TimeoutException late) {
                 throw late;
             }
-            throw (NotAFollowerException) ended.getCause();
+            throw (OrderRefusedException) ended.getCause();
         }
         writer.endTable();
     }
 
     /** Behind each row, so that none is sent that another position has. */
-    private void checkHeld() throws NotAFollowerException, TimeoutException {
+    private void checkHeld() throws OrderRefusedException, TimeoutException {
         if (System.nanoTime() - deadline > 0) {
             throw new TimeoutException("the follower was held for the allowed time, and continues");
         }
         FollowerDigest.checkFollows(tableSpace);
         if (!log.appliedPosition().equals(hold.position())) {
-            throw new NotAFollowerException("the log moved to " + log.appliedPosition() + " while its tables were read");
+            throw new OrderRefusedException("the log moved to " + log.appliedPosition() + " while its tables were read");
         }
     }
 

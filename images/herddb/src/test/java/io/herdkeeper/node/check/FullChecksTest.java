@@ -14,7 +14,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.ColumnTypes;
 import herddb.model.Table;
 import herddb.utils.Bytes;
-import io.herdkeeper.node.check.FullChecks.NotCheckedException;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.log.Position;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
@@ -33,7 +33,7 @@ class FullChecksTest {
 
     @Test
     void anEntryThatCouldNotBeWrittenEndsTheCheckWithTheReason() {
-        NotCheckedException error = assertThrows(NotCheckedException.class,
+        OrderRefusedException error = assertThrows(OrderRefusedException.class,
                 () -> FullChecks.written(TABLE, CompletableFuture.failedFuture(new LogNotAvailableException("fenced"))));
         assertEquals("table t: its entry was not written: herddb.log.LogNotAvailableException: fenced", error.getMessage());
     }

@@ -18,9 +18,8 @@ import herddb.model.Record;
 import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.digest.RowDigest;
-import io.herdkeeper.node.evidence.LocalCopies.NotWrittenException;
-import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -139,7 +138,7 @@ class FalsifiedCopyTest {
         });
         CompletableFuture<LogSequenceNumber> checkpoint = CompletableFuture.supplyAsync(() -> write(copies, copy));
         await(writing);
-        RefusedException refused = assertThrows(RefusedException.class, () -> copies.setAside("app", uuid));
+        OrderRefusedException refused = assertThrows(OrderRefusedException.class, () -> copies.setAside("app", uuid));
         assertTrue(refused.getMessage().contains("is being written"), refused.getMessage());
         goOn.countDown();
         LogSequenceNumber written = checkpoint.get();
@@ -147,7 +146,7 @@ class FalsifiedCopyTest {
 
         takeOff();
         setAside(200);
-        NotWrittenException late = assertThrows(NotWrittenException.class, () -> copies.checkpoint(copy));
+        OrderRefusedException late = assertThrows(OrderRefusedException.class, () -> copies.checkpoint(copy));
         assertTrue(late.getMessage().contains("has stopped"), late.getMessage());
         assertFalse(Files.exists(disk.resolve("data").resolve(uuid + ".tablespace")), "the next copy would begin with it");
     }
@@ -155,7 +154,7 @@ class FalsifiedCopyTest {
     private static LogSequenceNumber write(LocalCopies copies, TableSpaceManager copy) {
         try {
             return copies.checkpoint(copy);
-        } catch (NotWrittenException error) {
+        } catch (OrderRefusedException error) {
             throw new IllegalStateException(error);
         }
     }

@@ -2,11 +2,11 @@ package io.herdkeeper.node.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.log.LogSequenceNumber;
-import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
-import io.herdkeeper.node.log.FollowerGate.AlreadyPassedException;
+import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.LogBench.Follower;
 import io.herdkeeper.node.log.LogBench.Program;
@@ -44,7 +44,7 @@ class FollowerGateTest {
                     assertEquals(wanted, log.appliedPosition());
                     Thread.onSpinWait();
                 }
-                assertThrows(AlreadyHeldException.class, () -> log.gate().holdAt(end, LONG));
+                assertRefused("already held at ", log.gate(), end);
                 goOn.set(false);
                 rounds.get();
                 assertEquals(wanted, follower.position());
@@ -66,9 +66,7 @@ class FollowerGateTest {
             }
         });
         rounds.start();
-        AlreadyPassedException passed = assertThrows(
-                AlreadyPassedException.class, () -> gate.holdAt(new LogSequenceNumber(3, 6), LONG));
-        assertEquals(position, passed.position());
+        assertRefused("already at " + position, gate, new LogSequenceNumber(3, 6));
         rounds.interrupt();
     }
 
@@ -98,7 +96,7 @@ class FollowerGateTest {
         while (waiting.getState() != Thread.State.TIMED_WAITING && waiting.isAlive()) {
             Thread.onSpinWait();
         }
-        assertThrows(AlreadyHeldException.class, () -> gate.holdAt(new LogSequenceNumber(3, 9), LONG));
+        assertRefused("another request already waits", gate, new LogSequenceNumber(3, 9));
         gate.startRound(new LogSequenceNumber(3, 7));
         assertEquals(Long.MAX_VALUE, gate.lastReadableEntry(3), "it goes on while it does not suit");
         suits.set(true);
@@ -139,9 +137,14 @@ class FollowerGateTest {
         first.close();
         Hold second = gate.holdAt(position, LONG);
         first.close();
-        assertThrows(AlreadyHeldException.class, () -> gate.holdAt(position, LONG));
+        assertRefused("already held at " + position, gate, position);
         second.close();
         rounds.interrupt();
+    }
+
+    private static void assertRefused(String why, FollowerGate gate, LogSequenceNumber target) {
+        String message = assertThrows(OrderRefusedException.class, () -> gate.holdAt(target, LONG)).getMessage();
+        assertTrue(message.startsWith(why), message);
     }
 
     private static CompletableFuture<Hold> hold(NodeCommitLog log, LogSequenceNumber target) throws Exception {
