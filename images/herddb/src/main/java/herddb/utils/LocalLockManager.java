@@ -57,16 +57,8 @@ public final class LocalLockManager implements ILocalLockManager {
         }
     }
 
-    public int getWriteLockTimeout() {
-        return writeLockTimeout;
-    }
-
     public void setWriteLockTimeout(int seconds) {
         writeLockTimeout = seconds;
-    }
-
-    public int getReadLockTimeout() {
-        return readLockTimeout;
     }
 
     public void setReadLockTimeout(int seconds) {

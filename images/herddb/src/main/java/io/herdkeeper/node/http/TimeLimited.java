@@ -1,5 +1,6 @@
 package io.herdkeeper.node.http;
 
+import io.netty.util.concurrent.DefaultThreadFactory;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -13,11 +14,7 @@ final class TimeLimited {
 
     private static final long LIMIT_SECONDS = 3;
 
-    private final ExecutorService readers = Executors.newCachedThreadPool(task -> {
-        Thread thread = new Thread(task, "metadata-reader");
-        thread.setDaemon(true);
-        return thread;
-    });
+    private final ExecutorService readers = Executors.newCachedThreadPool(new DefaultThreadFactory("metadata-reader", true));
 
     /** Calls, and gives up after three seconds. */
     <T> T call(Callable<T> read) throws Exception {

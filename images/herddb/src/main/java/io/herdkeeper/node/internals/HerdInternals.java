@@ -75,67 +75,59 @@ public final class HerdInternals {
             field("herddb.cluster.BookkeeperCommitLog$BKFollowerContext", "currentLedger", ReadHandle.class);
     private static final Field LEDGER_TO_TAIL =
             field("herddb.cluster.BookkeeperCommitLog$BKFollowerContext", "ledgerToTail", long.class);
-    private static final Field ACTIVE_LOGS =
-            field(BookkeeperCommitLogManager.class.getName(), "activeLogs", ConcurrentHashMap.class);
+    private static final Field ACTIVE_LOGS = field(BookkeeperCommitLogManager.class, "activeLogs", ConcurrentHashMap.class);
     private static final Field RECOVERING_TABLESPACE =
             field("herddb.core.TableSpaceManager$ApplyEntryOnRecovery", "this$0", TableSpaceManager.class);
-    private static final Field LAST_TRANSACTION_ID =
-            field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
-    private static final Field TABLES = field(TableSpaceManager.class.getName(), "tables", ConcurrentHashMap.class);
-    private static final Field INDEXES = field(TableSpaceManager.class.getName(), "indexes", ConcurrentHashMap.class);
-    private static final Field INDEXES_BY_TABLE =
-            field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
-    private static final Field CHILDREN = field(TableManager.class.getName(), "childrenTables", Table[].class);
+    private static final Field LAST_TRANSACTION_ID = field(TableSpaceManager.class, "newTransactionId", AtomicLong.class);
+    private static final Field TABLES = field(TableSpaceManager.class, "tables", ConcurrentHashMap.class);
+    private static final Field INDEXES = field(TableSpaceManager.class, "indexes", ConcurrentHashMap.class);
+    private static final Field INDEXES_BY_TABLE = field(TableSpaceManager.class, "indexesByTable", ConcurrentHashMap.class);
+    private static final Field CHILDREN = field(TableManager.class, "childrenTables", Table[].class);
     /** HerdDB's statements for foreign keys that lead to a table, by the names of child and key, and for those of a table, by their names. */
     private static final List<Field> REFERENCE_QUERIES = List.of(
-            field(TableManager.class.getName(), "parentForeignKeyQueries", ConcurrentHashMap.class),
-            field(TableManager.class.getName(), "childForeignKeyQueries", ConcurrentHashMap.class));
-    private static final Field NEXT_KEY = field(TableManager.class.getName(), "nextPrimaryKeyValue", AtomicLong.class);
+            field(TableManager.class, "parentForeignKeyQueries", ConcurrentHashMap.class),
+            field(TableManager.class, "childForeignKeyQueries", ConcurrentHashMap.class));
+    private static final Field NEXT_KEY = field(TableManager.class, "nextPrimaryKeyValue", AtomicLong.class);
     private static final Method RELEASE_ROW = method(TableManager.class.getName(), "releasePendingLogEntryWorkLocks",
             TableManager.class.getName() + "$PendingLogEntryWork");
     private static final Method SEND_ROWS = method("herddb.core.SingleTableDumper", "sendBatch");
-    private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
+    private static final Field TRANSACTIONS = field(TableSpaceManager.class, "transactions", ConcurrentHashMap.class);
     private static final Field POSITION =
-            field(TableSpaceManager.class.getName(), "actualLogSequenceNumber", LogSequenceNumber.class);
-    private static final Field STATEMENT_LOCK =
-            field(TableSpaceManager.class.getName(), "generalLock", StampedLock.class);
-    private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
-    private static final Field GENERAL_LOCK =
-            field(DBManager.class.getName(), "generalLock", ReentrantReadWriteLock.class);
-    private static final Field DATA_FOLDER = field(FileDataStorageManager.class.getName(), "baseDirectory", Path.class);
-    private static final Field PENDING_ADDS =
-            field(CommitFileWriter.class.getName(), "pendingAdds", AtomicLong.class);
-    private static final Field WRITE_ERROR =
-            field(CommitFileWriter.class.getName(), "writeError", AtomicReference.class);
-    private static final Field CONNECTIONS = field(Server.class.getName(), "connections", Map.class);
-    private static final Field CHANNEL = field(ServerSideConnectionPeer.class.getName(), "channel", Channel.class);
-    private static final Field USERNAME = field(ServerSideConnectionPeer.class.getName(), "username", String.class);
-    private static final Field METADATA =
-            field(Server.class.getName(), "metadataStorageManager", MetadataStorageManager.class);
-    private static final Field MANAGER = field(Server.class.getName(), "manager", DBManager.class);
+            field(TableSpaceManager.class, "actualLogSequenceNumber", LogSequenceNumber.class);
+    private static final Field STATEMENT_LOCK = field(TableSpaceManager.class, "generalLock", StampedLock.class);
+    private static final Field ACTIVATOR = field(DBManager.class, "activator", Thread.class);
+    private static final Field GENERAL_LOCK = field(DBManager.class, "generalLock", ReentrantReadWriteLock.class);
+    private static final Field DATA_FOLDER = field(FileDataStorageManager.class, "baseDirectory", Path.class);
+    private static final Field PENDING_ADDS = field(CommitFileWriter.class, "pendingAdds", AtomicLong.class);
+    private static final Field WRITE_ERROR = field(CommitFileWriter.class, "writeError", AtomicReference.class);
+    private static final Field CONNECTIONS = field(Server.class, "connections", Map.class);
+    private static final Field CHANNEL = field(ServerSideConnectionPeer.class, "channel", Channel.class);
+    private static final Field USERNAME = field(ServerSideConnectionPeer.class, "username", String.class);
+    private static final Field METADATA = field(Server.class, "metadataStorageManager", MetadataStorageManager.class);
+    private static final Field MANAGER = field(Server.class, "manager", DBManager.class);
     /** What a server tells its database behind its constructor, and the running statements, whose gauge has been registered. */
     private static final List<Field> SETTINGS = List.of(
-            field(DBManager.class.getName(), "clearAtBoot", boolean.class),
-            field(DBManager.class.getName(), "haltOnTableSpaceBootError", boolean.class),
-            field(DBManager.class.getName(), "connectionsInfoProvider", ConnectionsInfoProvider.class),
-            field(DBManager.class.getName(), "serverToServerUsername", String.class),
-            field(DBManager.class.getName(), "serverToServerPassword", String.class),
-            field(DBManager.class.getName(), "checkpointPeriod", long.class),
-            field(DBManager.class.getName(), "abandonedTransactionsTimeout", long.class),
-            field(DBManager.class.getName(), "errorIfNotLeader", boolean.class),
-            field(DBManager.class.getName(), "runningStatements", RunningStatementsStats.class));
-    private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
-    private static final Field CALLBACKS = field(DBManager.class.getName(), "callbacksExecutor", ExecutorService.class);
-    private static final Field PLANNER = field(DBManager.class.getName(), "planner", AbstractSQLPlanner.class);
-    private static final Field SYNTAX = field(CalcitePlanner.class.getName(), "SQL_PARSER_CONFIG", SqlParser.Config.class);
-    private static final Field SCHEMA = field(CalcitePlanner.class.getName(), "rootSchema", SchemaPlus.class);
-    private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
+            field(DBManager.class, "clearAtBoot", boolean.class),
+            field(DBManager.class, "haltOnTableSpaceBootError", boolean.class),
+            field(DBManager.class, "connectionsInfoProvider", ConnectionsInfoProvider.class),
+            field(DBManager.class, "serverToServerUsername", String.class),
+            field(DBManager.class, "serverToServerPassword", String.class),
+            field(DBManager.class, "checkpointPeriod", long.class),
+            field(DBManager.class, "abandonedTransactionsTimeout", long.class),
+            field(DBManager.class, "errorIfNotLeader", boolean.class),
+            field(DBManager.class, "runningStatements", RunningStatementsStats.class));
+    private static final Field LOG_FAILED = field(BookkeeperCommitLog.class, "failed", boolean.class);
+    private static final Field CALLBACKS = field(DBManager.class, "callbacksExecutor", ExecutorService.class);
+    private static final Field PLANNER = field(DBManager.class, "planner", AbstractSQLPlanner.class);
+    private static final Field SYNTAX = field(CalcitePlanner.class, "SQL_PARSER_CONFIG", SqlParser.Config.class);
+    private static final Field SCHEMA = field(CalcitePlanner.class, "rootSchema", SchemaPlus.class);
+    private static final Field LOGS = field(DBManager.class, "commitLogManager", CommitLogManager.class);
 
     private static final Field INDEX_PAGES =
-            field(MemoryManager.class.getName(), "indexPageReplacementPolicy", PageReplacementPolicy.class);
-    private static final Field HASHED = field(MemoryHashIndexManager.class.getName(), "data", ConcurrentHashMap.class);
+            field(MemoryManager.class, "indexPageReplacementPolicy", PageReplacementPolicy.class);
+    private static final Field HASHED = field(MemoryHashIndexManager.class, "data", ConcurrentHashMap.class);
 
-    private static final Field ROUTES = field(HDBConnection.class.getName(), "routes", Map.class);
+    private static final Field ROUTES = field(HDBConnection.class, "routes", Map.class);
 
     private HerdInternals() {
     }
@@ -459,6 +451,10 @@ public final class HerdInternals {
             throw new IllegalStateException("this node program needs the method " + name + " of " + className + ", as HerdDB "
                     + HERDDB_VERSION + " has it: run it with that version of herddb-core", error);
         }
+    }
+
+    private static Field field(Class<?> owner, String name, Class<?> type) {
+        return field(owner.getName(), name, type);
     }
 
     private static Field field(String className, String name, Class<?> type) {

@@ -2,6 +2,7 @@ package io.herdkeeper.node.leadership;
 
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpaceReplicaState;
+import io.netty.util.concurrent.DefaultThreadFactory;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -28,7 +29,7 @@ final class Heartbeats implements AutoCloseable {
     /** By the tablespace's uuid, what is not being written yet; each has its turn in the queue. */
     private final Map<String, TableSpaceReplicaState> said = new ConcurrentHashMap<>();
     private final ThreadPoolExecutor thread = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(),
-            Heartbeats::daemon, new ThreadPoolExecutor.DiscardPolicy());
+            new DefaultThreadFactory("heartbeats", true), new ThreadPoolExecutor.DiscardPolicy());
 
     /** Where a heartbeat goes. */
     @FunctionalInterface
@@ -73,11 +74,5 @@ final class Heartbeats implements AutoCloseable {
     /** Whether the thread has ended within a time. */
     boolean awaitEnd(Duration limit) throws InterruptedException {
         return thread.awaitTermination(limit.toMillis(), TimeUnit.MILLISECONDS);
-    }
-
-    private static Thread daemon(Runnable work) {
-        Thread thread = new Thread(work, "heartbeats");
-        thread.setDaemon(true);
-        return thread;
     }
 }

@@ -4,6 +4,7 @@ import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.internals.HerdInternals;
+import io.netty.util.concurrent.DefaultThreadFactory;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.Map;
@@ -35,11 +36,7 @@ public final class BlockedTablespaces {
     private final DBManager manager;
     /** Since when the lock of each is waited for, by {@link System#nanoTime}. */
     private final Map<TableSpaceManager, Long> waits = new ConcurrentHashMap<>();
-    private final ExecutorService waiting = Executors.newCachedThreadPool(work -> {
-        Thread thread = new Thread(work, "blocked-tablespace");
-        thread.setDaemon(true);
-        return thread;
-    });
+    private final ExecutorService waiting = Executors.newCachedThreadPool(new DefaultThreadFactory("blocked-tablespace", true));
 
     public BlockedTablespaces(DBManager manager) {
         this.manager = manager;

@@ -10,6 +10,7 @@ import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.StoredRows;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.NodeCommitLog;
+import io.netty.util.concurrent.DefaultThreadFactory;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -136,11 +137,7 @@ public final class FollowerTables implements AutoCloseable {
     }
 
     private static ScheduledThreadPoolExecutor clock() {
-        ScheduledThreadPoolExecutor clock = new ScheduledThreadPoolExecutor(1, task -> {
-            Thread thread = new Thread(task, "held-followers");
-            thread.setDaemon(true);
-            return thread;
-        });
+        ScheduledThreadPoolExecutor clock = new ScheduledThreadPoolExecutor(1, new DefaultThreadFactory("held-followers", true));
         clock.setRemoveOnCancelPolicy(true);
         return clock;
     }
