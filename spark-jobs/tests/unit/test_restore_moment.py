@@ -38,7 +38,7 @@ from herdkeeper_jobs.checkpoint import origin, run
 from herdkeeper_jobs.checkpoint.base import BaseRows
 from herdkeeper_jobs.checkpoint.origin import Search, choose_origin
 from herdkeeper_jobs.checkpoint.reading import open_manifest
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.errors import InvariantViolated, KeyUnusable, RestoreRefused
@@ -585,10 +585,10 @@ class Folding:
     log: Log
     tables: Tables | None = None
 
-    def make(self, start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Any:
-        folder = order.destination / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    def make(self, start: Callable[[], SparkSession], whole: WholeLog, target: Target, request: CheckpointRequest) -> Any:
+        folder = request.destination / IDENTITY.instance_id / IDENTITY.tablespace_uuid
         assert isinstance(target.at, Lsn)
-        found = choose_origin(SPARK, whole, Search(folder, whole.identity, order.mode, target.at), target.read_to)
+        found = choose_origin(SPARK, whole, Search(folder, whole.identity, request.mode, target.at), target.read_to)
         read = [
             (Lsn(row["ledger_id"], row["entry_id"]), decode_log_entry(row["payload"]))
             for part in found.archived

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 from pyspark.sql import SparkSession
@@ -72,20 +72,8 @@ class CheckpointRequest:
     """The follower to start from without another origin."""
     full_every_seconds: int = FULL_EVERY_SECONDS
     """With `Auto`, the whole log is read if the base's chain last did so longer ago."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Where, by which run and in which mode to make a checkpoint. `since`: the start of the work, by `time.monotonic`."""
-
-    destination: StoredPath
-    run_id: str
-    mode: Mode
-    since: float
-    key: Key | None = None
-    budget: ReadBudget = UNLIMITED
-    full_every_seconds: int = FULL_EVERY_SECONDS
-    """The last three are those of `CheckpointRequest`."""
+    since: float = field(default_factory=time.monotonic)
+    """The start of the work, by `time.monotonic`."""
 
 
 def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
@@ -94,40 +82,37 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     Raises:
         CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
     """
-    order = Order(
-        request.destination, request.run_id, request.mode, time.monotonic(), request.key, request.budget, request.full_every_seconds
-    )
     log = open_log(catalog, request.herd_root, request.tablespace)
     identity = log.identity
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
     target = chosen_target(whole, request.target, tablespace_folder(request.destination, identity))
     spark = functools.cache(start)
     try:
-        made = make_checkpoint(spark, whole, target, order)
+        made = make_checkpoint(spark, whole, target, request)
     except BaseLockedAway:
         raise  # its key makes it usable again; a follower's tables would hide the missing key
     except NothingToBeginWith as error:
-        made = _make_from_follower(spark, whole, request, order, error)
-    return summary_of(made, request.run_id, time.monotonic() - order.since)
+        made = _make_from_follower(spark, whole, request, error)
+    return summary_of(made, request.run_id, time.monotonic() - request.since)
 
 
-def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Made:
+def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, request: CheckpointRequest) -> Made:
     """Makes the checkpoint of a chosen moment. Raises as `run_checkpoint`."""
     spark = start()
-    folder = tablespace_folder(order.destination, whole.identity)
-    due_before = int((time.time() - order.full_every_seconds) * 1000)
-    search = Search(folder, whole.identity, order.mode, target.at, due_before)
-    origin = choose_origin(spark, whole, search, target.read_to, order.budget)
+    folder = tablespace_folder(request.destination, whole.identity)
+    due_before = int((time.time() - request.full_every_seconds) * 1000)
+    search = Search(folder, whole.identity, request.mode, target.at, due_before)
+    origin = choose_origin(spark, whole, search, target.read_to, request.budget)
     try:
-        return _make(spark, whole, target, order, origin)
+        return _make(spark, whole, target, request, origin)
     except (FollowerDiffers, LeaderDiffers) as error:
         # The base may be wrong: its rows are proven unchanged, not correct.
         base = origin.base
-        whole_log = whole_live_log(spark, whole, target.read_to, order.budget) if isinstance(base, CheckpointBase) else None
+        whole_log = whole_live_log(spark, whole, target.read_to, request.budget) if isinstance(base, CheckpointBase) else None
         if base is None or whole_log is None:
             raise
         _log.warning("made again from the whole log", base=base.record.manifest, reason=str(error))
-        made = _make(spark, whole, target, order, whole_log)
+        made = _make(spark, whole, target, request, whole_log)
         return replace(made, trouble="; ".join(filter(None, (_wrong_base(base), made.trouble))))
 
 
@@ -139,9 +124,7 @@ def _wrong_base(base: Base) -> str:
     )
 
 
-def _make_from_follower(
-    start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, cause: NothingToBeginWith
-) -> Made:
+def _make_from_follower(start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, cause: NothingToBeginWith) -> Made:
     """Makes a checkpoint from a follower's tables, the last resort. It is compared with another follower, or else with the same one, which
     an earlier comparison found equal. The latter proves the transfer and the fold behind it, not the rows themselves: the manifest says
     `Self`."""
@@ -150,7 +133,7 @@ def _make_from_follower(
         raise NothingToBeginWith(f"{_why_no_follower(source)}. {cause}", cause.missing, cause.no_base) from cause
     _log.info("no origin but a follower", node=source.address, reason=str(cause))
     parts = follower_tables(source.address, whole.name, source.token, _REST_SECONDS)
-    where = (_written_to(whole, order), order.run_id)
+    where = (_written_to(whole, request), request.run_id)
     base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
     try:
         behind = replace(request.target, verify_against=source.witness or source.address, token=source.token, not_before=base.start.at)
@@ -161,11 +144,11 @@ def _make_from_follower(
         base.release()
         raise
     try:
-        origin = origin_from(spark, whole, rows, target.read_to, order.budget)
+        origin = origin_from(spark, whole, rows, target.read_to, request.budget)
     except BaseException:
         rows.release()
         raise
-    return _make(spark, whole, target, order, origin)
+    return _make(spark, whole, target, request, origin)
 
 
 def _why_no_follower(source: FollowerSource | None) -> str:
@@ -177,32 +160,32 @@ def _why_no_follower(source: FollowerSource | None) -> str:
     return "A follower's tables can be the base only for the current state: remove spec.target (--to)"
 
 
-def _written_to(whole: WholeLog, order: Order) -> ParquetFolder:
+def _written_to(whole: WholeLog, request: CheckpointRequest) -> ParquetFolder:
     """The folder that a run writes to, with a new file key."""
-    return ParquetFolder(tablespace_folder(order.destination, whole.identity), None if order.key is None else FileKey.new(order.key))
+    return ParquetFolder(tablespace_folder(request.destination, whole.identity), None if request.key is None else FileKey.new(request.key))
 
 
-def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, origin: Origin) -> Made:
+def _make(spark: SparkSession, whole: WholeLog, target: Target, request: CheckpointRequest, origin: Origin) -> Made:
     identity = whole.identity
-    written_to = _written_to(whole, order)
+    written_to = _written_to(whole, request)
     folder = written_to.place
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     try:
-        folded = fold_log(spark, origin, target, (written_to, order.run_id))
+        folded = fold_log(spark, origin, target, (written_to, request.run_id))
     finally:
         origin.release()
     files = [folder / part.path for table in folded.written for file in table.files for part in file.with_older_forms()]
-    sync_folders(folder, order.run_id, order.destination)
+    sync_folders(folder, request.run_id, request.destination)
     verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
     try:
         proof = prove(folded, target, identity.tablespace_uuid)
     except InvariantViolated:
         remove_uncommitted(files)
         raise
-    making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
-    manifest = manifest_of(identity, order.run_id, folded, proof.verified, making)
+    making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - request.since, 3))
+    manifest = manifest_of(identity, request.run_id, folded, proof.verified, making)
     _require_there(files)
-    committed = commit_manifest(_encrypted(manifest, written_to.key), folder, order.key)
+    committed = commit_manifest(_encrypted(manifest, written_to.key), folder, request.key)
     if committed.existed:
         _require_whole(spark, committed, folder)
         named = {folder / file.path for file in committed.manifest.files}

@@ -9,7 +9,6 @@ the archive has grown.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -35,9 +34,9 @@ from herdkeeper_jobs.archive.segment import (
 )
 from herdkeeper_jobs.archive.window import windows_of_files
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
-from herdkeeper_jobs.checkpoint.origin import Mode, require_its_log
-from herdkeeper_jobs.checkpoint.run import Order, make_checkpoint
-from herdkeeper_jobs.checkpoint.target import Target
+from herdkeeper_jobs.checkpoint.origin import require_its_log
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, make_checkpoint
+from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.errors import (
     CheckpointRefused,
@@ -331,10 +330,11 @@ def _why_not_archived(whole: WholeLog, lsn: Lsn) -> str | None:
 
 
 def _made(start: Callable[[], SparkSession], whole: WholeLog, source: MomentSource, lsn: Lsn) -> StoredPath:
-    order = Order(source.folder.parent.parent, source.run_id, Mode.AUTO, time.monotonic(), source.key)
-    if tablespace_folder(order.destination, whole.identity) != source.folder:
+    identity, destination = whole.identity, source.folder.parent.parent
+    request = CheckpointRequest(identity.herd_root, identity.tablespace, TargetRequest(lsn), destination, source.run_id, key=source.key)
+    if tablespace_folder(destination, identity) != source.folder:
         raise InvariantViolated(f"{source.folder} has the files of {whole.identity.path}")
-    return make_checkpoint(start, whole, Target(lsn, lsn), order).committed.path
+    return make_checkpoint(start, whole, Target(lsn, lsn), request).committed.path
 
 
 def _note_path(source: MomentSource) -> StoredPath:
