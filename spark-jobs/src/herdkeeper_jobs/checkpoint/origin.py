@@ -114,14 +114,6 @@ class Origin:
             self.rows.release()
 
 
-@dataclass(frozen=True, slots=True)
-class _Shares:
-    """How reads are divided: about `count` tasks, within a budget."""
-
-    count: int
-    budget: ReadBudget
-
-
 def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin:
     """Chooses what to read for a checkpoint up to an LSN, within a budget for each bookie.
 
@@ -131,35 +123,30 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         CheckpointRefused: the mode is Full, and the log is not whole.
         CheckpointRetryable: as `WholeLog.parts_up_to`; also if there is neither, but a checkpoint could not be read now.
     """
-    shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
     if search.mode is Mode.FULL:
         try:
-            return _origin(log, log.parts_up_to(read_to), shares)
+            return _origin(spark, log, log.parts_up_to(read_to), budget)
         except LogDropped as error:
             raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: set Auto, which continues from a checkpoint") from error
     reasons: list[BaseUnusable] = []
     for candidate in candidates(search.folder, search.identity, search.at):
         try:
             base = _usable(candidate)
-            whole = _live_origin(log, read_to, shares) if search.asks_for_whole_log(base) else None
-            return replace(whole or _origin_from_base(spark, log, base, (read_to, shares)), passed_over=tuple(reasons))
+            whole = whole_live_log(spark, log, read_to, budget) if search.asks_for_whole_log(base) else None
+            return replace(whole or _origin_from_base(spark, log, base, read_to, budget), passed_over=tuple(reasons))
         except BaseUnusable as unusable:
             _log.warning("no base", reason=str(unusable))
             reasons.append(unusable)
     try:
-        return replace(_origin(log, log.parts_up_to(read_to), shares), passed_over=tuple(reasons))
+        return replace(_origin(spark, log, log.parts_up_to(read_to), budget), passed_over=tuple(reasons))
     except LogDropped as error:
         raise _no_origin(str(error), reasons, lambda: recovery_window(log, search.folder, search.at)) from error
 
 
 def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget) -> Origin | None:
     """The whole log from bookies; None if they lack a part. Raises CheckpointRetryable as `WholeLog.live_up_to`."""
-    return _live_origin(log, read_to, _Shares(3 * spark.sparkContext.defaultParallelism, budget))
-
-
-def _live_origin(log: WholeLog, read_to: Lsn, shares: _Shares) -> Origin | None:
     try:
-        return _origin(log, log.live_up_to(read_to), shares)
+        return _origin(spark, log, log.live_up_to(read_to), budget)
     except LogDropped as error:
         _log.info("log not whole", reason=str(error))
         return None
@@ -186,17 +173,17 @@ def _refusal(missing: str, no_base: str, window: Window | None) -> str:
     )
 
 
-def _origin(log: WholeLog, parts: LogParts, shares: _Shares, rows: BaseRows | None = None) -> Origin:
-    archived = archive_partitions(parts, log.folder, shares.count)
-    live = live_partitions(parts, log.log, shares.count, shares.budget)
+def _origin(spark: SparkSession, log: WholeLog, parts: LogParts, budget: ReadBudget, rows: BaseRows | None = None) -> Origin:
+    tasks = 3 * spark.sparkContext.defaultParallelism
+    archived = archive_partitions(parts, log.folder, tasks)
+    live = live_partitions(parts, log.log, tasks, budget)
     return Origin(archived, live, parts.entries, rows)
 
 
 def origin_from(spark: SparkSession, log: WholeLog, rows: BaseRows, read_to: Lsn, budget: ReadBudget) -> Origin:
     """Returns what to read behind these rows. Raises CheckpointRefused if the log behind them is gone, and CheckpointRetryable as
     `WholeLog.parts_up_to`."""
-    shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
-    return _origin(log, log.parts_up_to(read_to, rows.base.start.restart), shares, rows)
+    return _origin(spark, log, log.parts_up_to(read_to, rows.base.start.restart), budget, rows)
 
 
 def _usable(candidate: CheckpointBase | BaseUnusable) -> CheckpointBase:
@@ -222,8 +209,7 @@ def require_its_log(log: WholeLog, parts: LogParts, base: CheckpointBase) -> Non
         )
 
 
-def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
-    read_to, shares = reading
+def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, read_to: Lsn, budget: ReadBudget) -> Origin:
     if base.start.at > read_to:
         raise BaseUnusable(f"{base.path.stem}: the log is confirmed up to {read_to} only")
     try:
@@ -233,4 +219,4 @@ def _origin_from_base(spark: SparkSession, log: WholeLog, base: CheckpointBase, 
     require_its_log(log, parts, base)
     rows = load_rows(spark, base)
     _log.info("base", lsn=str(base.start.at), restart=str(base.start.restart), rows=sum(table.rows for table in base.manifest.tables))
-    return _origin(log, parts, shares, rows)
+    return _origin(spark, log, parts, budget, rows)
