@@ -235,10 +235,10 @@ def of(*ledgers: LedgerMetadata) -> list[VersionedMetadata]:
 def test_a_portion_ends_with_the_ledger_that_fills_it_and_reads_no_further() -> None:
     reads = iter(of(*(ledger(number, 99, NAMES) for number in (2, 4, 6, 8))))
     one = estimated_ledger_bytes(ledger(2, 99, NAMES), AuditDepth.DEEP)
-    taken = next_portion(Work([2, 4, 6, 8], 8), reads, (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
+    taken = next_portion(Work([2, 4, 6, 8], 8), reads, Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one)
     assert (len(taken.reads), taken.through) == (2, 4)
     assert len(list(reads)) == 2
-    rest = next_portion(Work([6, 8], 8), of(ledger(6, 99, NAMES)), (Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one))
+    rest = next_portion(Work([6, 8], 8), of(ledger(6, 99, NAMES)), Scope(LedgerFilter(), None), AuditDepth.DEEP, 2 * one)
     assert (len(rest.reads), rest.through) == (1, 8), "ledger 8 is gone"
 
 

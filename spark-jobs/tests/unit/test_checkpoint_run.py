@@ -189,9 +189,9 @@ def here(anywhere: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     for moment in ("3,1", "5,2"):
         fold_once(replace(anywhere, folder=tmp_path / "elsewhere"), moment)
 
-    def fold(read: object, origin: object, target: Target, where: tuple[ParquetFolder, str]) -> folded_log.Folded:
+    def fold(read: object, origin: object, target: Target, folder: ParquetFolder, run_id: str) -> folded_log.Folded:
         folded, rows = FOLDS[str(target.at)]
-        return replace(folded, written=write_tables(rows, folded.timeline.tables, *where))
+        return replace(folded, written=write_tables(rows, folded.timeline.tables, folder, run_id))
 
     def faults_here(spark: SparkSession, items: int, fault_of: Callable[[int], str]) -> list[str]:
         return [fault for fault in map(fault_of, range(items)) if fault]

@@ -339,7 +339,7 @@ def test_a_table_is_named_like_the_files_of_a_followers_tables(tmp_path: Path) -
     folder = tmp_path / "data" / "run" / "follower-x.parquet"
     folder.mkdir(parents=True)
     sent = io.BytesIO(stream(Lsn(5, 0), "0ab", [PlayedTable(replace(AFTER, name="follower-x.parquet"))]))
-    base = take_tables(read_stream(sent), "n1:9845", "0ab", (ParquetFolder(tmp_path), "run"))
+    base = take_tables(read_stream(sent), "n1:9845", "0ab", ParquetFolder(tmp_path), "run")
     assert [table.name for table in base.tables] == ["follower-x.parquet"]
     assert folder.is_dir()
 
@@ -354,7 +354,7 @@ def test_rows_are_shared_out_among_files_and_come_back_as_they_were(
     tables = [PlayedTable(AFTER, many, 200), PlayedTable(replace(AFTER, name="blank", uuid="u3")), PlayedTable(other, many[:3])]
     (tmp_path / "data" / "run").mkdir(parents=True)
     (tmp_path / "data" / "run" / "follower-ab-00000.parquet").write_bytes(b"of an attempt that was killed")
-    base = take_tables(read_stream(io.BytesIO(stream(Lsn(5, 0), "0ab", tables))), "n1:9845", "0ab", (ParquetFolder(tmp_path), "run"))
+    base = take_tables(read_stream(io.BytesIO(stream(Lsn(5, 0), "0ab", tables))), "n1:9845", "0ab", ParquetFolder(tmp_path), "run")
     assert len(base.files) > 3
     assert [(table.highest_auto_increment, table.digest.rows) for table in base.tables] == [(199, 200), (None, 0), (None, 3)]
     rows = load_tables(spark, base)
@@ -392,7 +392,7 @@ def test_a_fold_that_begins_with_a_followers_tables_gives_what_the_whole_log_giv
     ]
     sent = stream(log[cut - 1][0], "0ab", played)
     folder = ParquetFolder(tmp_path_factory.mktemp("base"))
-    base = take_tables(read_stream(io.BytesIO(sent)), "n1", "0ab", (folder, "run"))
+    base = take_tables(read_stream(io.BytesIO(sent)), "n1", "0ab", folder, "run")
     assert base.start.restart == log[cut - 1][0], "nothing before it is read"
     on_tables, on = folded_on(rows, base.start, log)
     whole = timeline_of(log)

@@ -54,7 +54,7 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
     begin = log.first_left() if end is None else end.resume
     readable = _readable(log, end, begin)
     copied = entries = 0
-    for rows, next_ledger in _pieces(log, (readable.ledgers, begin), settings, segment_bytes):
+    for rows, next_ledger in _pieces(log, readable.ledgers, begin, settings, segment_bytes):
         committed = commit_segment(rows, place, Link(end, begin is None and end is None, next_ledger))
         if committed is None:
             raise CheckpointRetryable(f"another run archived the log after {'nothing' if end is None else end.last.lsn} just now")
@@ -76,16 +76,15 @@ def _readable(log: LogSource, end: SegmentManifest | None, begin: Lsn | None) ->
 
 
 def _pieces(
-    log: LogSource, behind: tuple[list[tuple[LedgerMetadata, int]], Lsn | None], settings: ReadSettings, segment_bytes: int
+    log: LogSource, readable: list[tuple[LedgerMetadata, int]], begin: Lsn | None, settings: ReadSettings, segment_bytes: int
 ) -> Iterator[tuple[pa.Table, int | None]]:
     """Yields the entries behind the archive's end, in pieces, each with the ledger that follows it."""
-    readable, begin = behind
     successors = log.successors()
     held: list[pa.RecordBatch] = []
     size = 0
     for metadata, last in readable:
         first = begin.entry_id if begin is not None and begin.ledger_id == metadata.ledger_id else 0
-        for batch in _entries(log, (metadata, first, last), settings):
+        for batch in _entries(log, metadata, first, last, settings):
             held.append(batch)
             size += batch.column("payload").nbytes
             ended = metadata.last_entry_id == batch.column("entry_id")[-1].as_py()
@@ -98,9 +97,8 @@ def _pieces(
         yield pa.Table.from_batches(held), successors.get(at.ledger_id) if ends[at.ledger_id] == at.entry_id else None
 
 
-def _entries(log: LogSource, what: tuple[LedgerMetadata, int, int], settings: ReadSettings) -> Iterator[pa.RecordBatch]:
+def _entries(log: LogSource, metadata: LedgerMetadata, first: int, last: int, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
     """Yields entries `first` to `last` of a ledger, as SEGMENT_SCHEMA. Raises InvariantViolated unless they are consecutive."""
-    metadata, first, last = what
     spec = PartitionSpec(ledger_pieces(metadata, last, first), log.catalog.bookie_addresses(), settings)
     expected = first
     for batch in read_partition(spec):

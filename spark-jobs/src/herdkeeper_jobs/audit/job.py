@@ -115,7 +115,7 @@ def _without_deleted(catalog: LedgerCatalog, findings: Sequence[Finding]) -> lis
 def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, reader: CopyReader) -> Portion:
     """Audits one portion. An unreadable ledger is left out and named; on the last try it is reported, and audited as far as possible."""
     addresses = catalog.bookie_addresses()
-    taken = next_portion(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(reader.budget, len(addresses))))
+    taken = next_portion(work, catalog.read_many(work.ledger_ids), scope, request.depth, bytes_of_portion(reader.budget, len(addresses)))
     snapshot = _snapshot(taken.reads, addresses, reader.budget)
     left_out = () if work.last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
     snapshot = snapshot if work.last_try else snapshot.without_unreadable()
@@ -123,7 +123,7 @@ def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: Au
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
     suspects = _orphan_candidates(snapshot.ledgers, request.orphans)
     first = match(segments_of(snapshot.ledgers), reader.at(checks, addresses))
-    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, reader))
+    second = second_pass(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, request, reader)
     ledgers = [second.ledgers.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers]
     still_there = [ledger for ledger in ledgers if ledger is not None]
     orphaned = orphans(catalog, suspects, request.orphans) if request.orphans is not None else ()

@@ -107,12 +107,13 @@ class NextPortion:
     through: int
 
 
-def next_portion(work: Work, reads: Iterable[VersionedMetadata | UndecodableMetadata], how: tuple[Scope, AuditDepth, float]) -> NextPortion:
-    """Takes the ledgers that the scope admits, up to the bytes in `how`, and reads no more than these.
+def next_portion(
+    work: Work, reads: Iterable[VersionedMetadata | UndecodableMetadata], scope: Scope, depth: AuditDepth, most_bytes: float
+) -> NextPortion:
+    """Takes the ledgers that the scope admits, up to `most_bytes`, and reads no more than these.
 
     An undecodable ledger is always taken, since it may be meant.
     """
-    scope, depth, most_bytes = how
     taken: list[VersionedMetadata | UndecodableMetadata] = []
     size = 0
     for read in reads:

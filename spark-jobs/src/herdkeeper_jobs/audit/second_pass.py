@@ -42,10 +42,9 @@ class SecondPass:
 
 
 def second_pass(
-    catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, how: tuple[AuditRequest, CopyReader]
+    catalog: LedgerCatalog, before: Mapping[int, AuditedLedger], suspects: pa.Table, request: AuditRequest, reader: CopyReader
 ) -> SecondPass:
     """Runs the second pass. `suspects`: all holdings of ledgers with a bad copy in the first pass. Raises CopiesLostError."""
-    request, reader = how
     first = holdings_by_ledger(suspects)
     if not first:
         return SecondPass()
@@ -65,7 +64,7 @@ def second_pass(
         tallies = added(tallies, bytes_read([replaced]))
         untrusted = _not_bad_already(third.untrusted.get(ledger_id, ()), own)
         findings.extend(findings_of_ledger(ledger.metadata, [*own, *untrusted]))
-        tallies = added(tallies, _tallies(ledger, (first[ledger_id], own, untrusted), request))
+        tallies = added(tallies, _tallies(ledger, first[ledger_id], own, untrusted, request))
     return SecondPass(now, tuple(findings), tallies)
 
 
@@ -140,11 +139,10 @@ def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
 
 
 def _tallies(
-    ledger: AuditedLedger, passes: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
+    ledger: AuditedLedger, first: Sequence[Holding], again: Sequence[Holding], untrusted: Sequence[Holding], request: AuditRequest
 ) -> dict[str, BookieTally]:
     """Counts one ledger's copies by bookie. The second pass overrides the first. Of the third holdings, which others contradict, each
     counts as contradicted."""
-    first, again, untrusted = passes
     verified = _by_share(holding for holding in first if holding.state is CopyState.VERIFIED)
     seen_again, not_trusted = _by_share(again), _by_share(untrusted)
     tallies: dict[str, BookieTally] = {}

@@ -61,14 +61,13 @@ class Folded:
         return None if self.base is None else self.base.unproven_follower
 
 
-def fold_log(spark: SparkSession, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> Folded:
-    """Reads the log behind an origin up to a target, and writes its tables. `where`: the folder, and the run's id. Raises as
-    `run_checkpoint`."""
+def fold_log(spark: SparkSession, origin: Origin, target: Target, folder: ParquetFolder, run_id: str) -> Folded:
+    """Reads the log behind an origin up to a target, and writes its tables to files of a run. Raises as `run_checkpoint`."""
     with blocks_of(spark) as blocks:
-        return _fold(_read(spark, origin, blocks), origin, target, where)
+        return _fold(_read(spark, origin, blocks), origin, target, folder, run_id)
 
 
-def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> Folded:
+def _fold(read: TaskLog, origin: Origin, target: Target, folder: ParquetFolder, run_id: str) -> Folded:
     cores = read.tasks.sparkSession.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the outline and the fold each scan the log.
     read.tasks.persist(StorageLevel.DISK_ONLY)
@@ -90,7 +89,7 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
         partitions = fold_partitions(cores, extent.entries + origin.base_rows)
-        written = write_tables(last_changes(placed, partitions), timeline.tables, *where, timeline.altered)
+        written = write_tables(last_changes(placed, partitions), timeline.tables, folder, run_id, timeline.altered)
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}

@@ -73,13 +73,12 @@ class FollowerBase(Base):
             remove_file(self.folder / file.path)
 
 
-def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: tuple[ParquetFolder, str]) -> FollowerBase:
-    """Writes a stream's rows to files of a run, some megabytes at a time. `where`: the tablespace's folder and the run's id.
+def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, folder: ParquetFolder, run_id: str) -> FollowerBase:
+    """Writes a stream's rows to files of a run in the tablespace's folder, some megabytes at a time.
 
     Files of an earlier attempt are removed first. Raises InvariantViolated for the tables of another tablespace, and what the stream
     raises. No files are left then.
     """
-    folder, run_id = where
     for left in found_below(folder.place, f"data/{run_id}/{_PREFIX}*.parquet"):
         if left.is_file():  # a table's folder may have such a name
             remove_file(left)

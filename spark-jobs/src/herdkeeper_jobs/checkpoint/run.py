@@ -133,8 +133,7 @@ def _make_from_follower(start: Callable[[], SparkSession], whole: WholeLog, requ
         raise NothingToBeginWith(f"{_why_no_follower(source)}. {cause}", cause.missing, cause.no_base) from cause
     _log.info("no origin but a follower", node=source.address, reason=str(cause))
     parts = follower_tables(source.address, whole.name, source.token, _REST_SECONDS)
-    where = (_written_to(whole, request), request.run_id)
-    base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
+    base = take_tables(parts, source.address, whole.identity.tablespace_uuid, _written_to(whole, request), request.run_id)
     try:
         behind = replace(request.target, verify_against=source.witness or source.address, token=source.token, not_before=base.start.at)
         target = choose_target(whole, behind)
@@ -171,7 +170,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, request: Checkpo
     folder = written_to.place
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     try:
-        folded = fold_log(spark, origin, target, (written_to, request.run_id))
+        folded = fold_log(spark, origin, target, written_to, request.run_id)
     finally:
         origin.release()
     files = [folder / part.path for table in folded.written for file in table.files for part in file.with_older_forms()]

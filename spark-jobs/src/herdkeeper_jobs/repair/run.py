@@ -133,7 +133,7 @@ def _repair_finding(attempt: Attempt, finding: Finding) -> Done:
     try:
         for batch in batches(finding, metadata):
             attempt.require_unchanged()
-            refused.extend(_repair_batch(attempt, replicas, (finding.bookie_id, batch), progress))
+            refused.extend(_repair_batch(attempt, replicas, finding.bookie_id, batch, progress))
         attempt.require_unchanged()
     except (LockLostError, NotRepairedError, NoGoodReplicaError) as error:
         return ended(finding, RepairOutcome.FAILED, str(error), progress.copies)
@@ -144,9 +144,8 @@ def _repair_finding(attempt: Attempt, finding: Finding) -> Done:
     return ended(finding, outcome, detail, progress.copies)
 
 
-def _repair_batch(attempt: Attempt, replicas: Replicas, what: tuple[str, tuple[int, ...]], progress: _Progress) -> list[str]:
+def _repair_batch(attempt: Attempt, replicas: Replicas, bookie_id: str, entry_ids: tuple[int, ...], progress: _Progress) -> list[str]:
     """Repairs what it can of a batch, and reads it back. Returns the reasons for the rest."""
-    bookie_id, entry_ids = what
     refused: list[str] = []
     written: list[Copy] = []
     takes_entries = bookie_id in attempt.catalog.writable_bookies()

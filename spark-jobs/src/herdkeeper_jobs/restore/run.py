@@ -55,9 +55,9 @@ def run_restore(spark: SparkSession, source: Source, request: RestoreRequest) ->
     with open_session(request.target) as session:
         header, begin = _begin(session.connection(), source)
         _log.info("tablespace found", begin=begin.name)
-        loaded = 0 if begin is Begin.FILLED else _fill(spark, source, request.target, (session, header))
+        loaded = 0 if begin is Begin.FILLED else _fill(spark, source, request.target, session, header)
         try:
-            verified = _verify(spark, source, request.target, (session, header))
+            verified = _verify(spark, source, request.target, session, header)
         except InvariantViolated as error:
             raise failed_comparison(begin, error) from error
         if begin is not Begin.FILLED:
@@ -90,9 +90,8 @@ def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
     return found or wished, begin
 
 
-def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> int:
+def _fill(spark: SparkSession, source: Source, target: Target, session: Session, header: Header) -> int:
     """Creates the tables and loads their rows; returns how many rows this run loaded."""
-    session, header = at
     in_order = [(level, [_circle(source, tables, header) for tables in level.circles]) for level in levels(source.tables)]
     done = bookkeeping.marks(session.connection())
     _make_tables(session, source, done)
@@ -144,8 +143,7 @@ def _advance_key(session: Session, table: SourceTable, highest: int, done: Mappi
     loader.load(advanced, [Batch(ddl.delete_by_key(table.definition), [[highest]])])
 
 
-def _verify(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> Verified:
-    session, header = at
+def _verify(spark: SparkSession, source: Source, target: Target, session: Session, header: Header) -> Verified:
     verify_schema(session.connection(), source)
     groups = row_groups(enumerate(source.tables), source.folder, header.chunk_rows, header.chunk_bytes)
     verified = verify_content(spark, source, groups, target)
