@@ -202,8 +202,8 @@ def end_of_confirmed(
     if metadata.last_entry_id is not None:
         return LastConfirmed(metadata.last_entry_id)
     segment = metadata.segments[-1]
-    how = (metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
-    asked = [in_thread(partial(_lac_or_reason, bookie_id, how)) for bookie_id in segment.bookies]
+    ask = partial(_lac_or_reason, metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
+    asked = [in_thread(partial(ask, bookie_id)) for bookie_id in segment.bookies]
     _wait_for_enough(asked, metadata.ack_quorum, settings.speculative_read_seconds)
     outcomes = [answer.result() if answer.done() else "" for answer in asked]
     lacs = [lac for lac in outcomes if isinstance(lac, int)]
@@ -230,9 +230,10 @@ def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patien
         pending = wait(pending, None if math.isinf(late_in) or late_in <= 0 else late_in, FIRST_COMPLETED).not_done
 
 
-def _lac_or_reason(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int | str:
+def _lac_or_reason(
+    ledger_id: int, digest: EntryDigest, addresses: Mapping[str, BookieAddress], timeout_seconds: float, bookie_id: str
+) -> int | str:
     """Returns the LAC in this bookie's last entry, -1 without an entry; or the reason why it is unknown."""
-    ledger_id, digest, addresses, timeout_seconds = how
     try:
         with BookieConnection(bookie_id, addresses.get(bookie_id), timeout_seconds) as connection:
             answer = connection.read_last_entry(ledger_id)

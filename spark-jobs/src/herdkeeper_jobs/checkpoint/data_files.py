@@ -304,7 +304,7 @@ class _TableWriter:
             decoded = decode_columns(self._decoder, keys, values)
             replaced = [name for name in self._texts if pc.any(pc.match_substring(decoded.column(name), _REPLACED)).as_py()]
             if self._keeps_older_forms or replaced:
-                self._keep_older_forms(decoded, (keys, values))
+                self._keep_older_forms(decoded, keys, values)
             sources = {name: keys if name in self._keys else values for name in replaced}
             self.invalid_text_in.update(name for name, stored in sources.items() if _has_invalid_text(decoded.column(name), stored))
             self.nulls_in.update(name for name in self._required if decoded.column(name).null_count)
@@ -312,12 +312,11 @@ class _TableWriter:
             self._digest += digest_of_columns(keys, values)
             self._held, self._held_rows, self.held_bytes = [], 0, 0
 
-    def _keep_older_forms(self, decoded: pa.RecordBatch, stored: tuple[pa.Array, pa.Array]) -> None:
-        keys, values = (column.to_pylist() for column in stored)
+    def _keep_older_forms(self, decoded: pa.RecordBatch, keys: pa.Array, values: pa.Array) -> None:
         encoded = (self._encoder.encode(row) for row in rows_of(decoded))
         older = [
             (number, value, None if key == now[0] else key)
-            for number, key, value, now in zip(itertools.count(self._file.rows), keys, values, encoded)
+            for number, key, value, now in zip(itertools.count(self._file.rows), keys.to_pylist(), values.to_pylist(), encoded)
             if (key, value) != now
         ]
         if not older:

@@ -201,7 +201,7 @@ def line_chart(rows: Sequence[Line], times: Times, name: str) -> str:
             if len(piece) > 1:
                 marks.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
             if known <= _MOST_MARKS or len(piece) == 1:
-                marks += [_dot(place, each.title) for place, each in zip(places, piece, strict=True)]
+                marks += [_dot(*place, each.title) for place, each in zip(places, piece, strict=True)]
     return _svg(len(rows) * _LINE_ROW + 24, "".join(marks) + _ticks(times, len(rows) * _LINE_ROW), name)
 
 
@@ -234,8 +234,7 @@ def _ticks(times: Times, top: float) -> str:
     return "".join(marks)
 
 
-def _dot(place: tuple[float, float], title: str) -> str:
-    x, y = place
+def _dot(x: float, y: float, title: str) -> str:
     return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.2"><title>{escape(title)}</title></circle>'
 
 

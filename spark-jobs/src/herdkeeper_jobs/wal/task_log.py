@@ -55,7 +55,7 @@ class TaskLog:
 
     def in_tasks(self, work: Work, made: pa.Schema, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
         """Applies `work` to each task's entries, with these columns. `made` is the result's schema."""
-        entries = partial(_entries, self.read, (self.first, self.last))
+        entries = partial(_entries, self.read, self.first, self.last)
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
             return work(entries(batches, columns))
@@ -65,7 +65,7 @@ class TaskLog:
     def of_each_input(self, work: Callable[[Entries], Iterator[pa.RecordBatch]], made: pa.Schema) -> DataFrame:
         """Applies `work` to the entries of each input batch. It may read them repeatedly, first with few columns, so that rare columns are
         only read where needed. `made` is the result's schema."""
-        entries = partial(_entries, self.read, (self.first, self.last))
+        entries = partial(_entries, self.read, self.first, self.last)
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -78,11 +78,11 @@ class TaskLog:
         return self.in_tasks(iter, pa.schema([LOG_SCHEMA.field(name) for name in columns]), columns)
 
 
-def _entries(read: Read, between: tuple[Lsn | None, Lsn | None], batches: Batches, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _entries(read: Read, first: Lsn | None, last: Lsn | None, batches: Batches, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """What a task reads of a log. Apart from TaskLog, which has what tasks can't get."""
     needed = [*columns, *(name for name in _LSN if name not in columns)]
     for batch in read(batches, needed):
-        yield _within(batch.select(needed), *between).select(columns)
+        yield _within(batch.select(needed), first, last).select(columns)
 
 
 def _within(batch: pa.RecordBatch, first: Lsn | None, last: Lsn | None) -> pa.RecordBatch:
