@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 VARIABLE = "HERDKEEPER_TERMINATION_MESSAGE"
 _KUBERNETES_DEFAULT = Path("/dev/termination-log")
 
 
-def write_termination_message(summary: str, environment: Mapping[str, str]) -> None:
+def write_termination_message(summary: str) -> None:
     """Prints the summary as one line, and writes it to the file in VARIABLE, else to Kubernetes' own if writable."""
     print(summary, flush=True)
-    named = environment.get(VARIABLE)
+    named = os.environ.get(VARIABLE)
     path = Path(named) if named else _KUBERNETES_DEFAULT
     if not named and not os.access(path, os.W_OK):
         return

@@ -117,8 +117,11 @@ def test_an_unavailable_zookeeper_ends_with_3(tmp_path: Path, monkeypatch: pytes
     assert json.loads((tmp_path / "message").read_text())["outcome"] == "Retryable"
 
 
-def test_a_summary_that_cannot_be_written_does_not_fail_the_job(capsys: pytest.CaptureFixture[str]) -> None:
-    write_termination_message("{}", {VARIABLE: "/nowhere/at/all"})
+def test_a_summary_that_cannot_be_written_does_not_fail_the_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, "/nowhere/at/all")
+    write_termination_message("{}")
     captured = capsys.readouterr()
     assert captured.out == "{}\n"
     assert "cannot write /nowhere/at/all" in captured.err

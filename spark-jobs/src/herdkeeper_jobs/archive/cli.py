@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import signal
 import sys
 import threading
@@ -62,11 +61,11 @@ def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = 
     try:
         _require_valid(parsed)
     except CheckpointRefused as error:
-        write_termination_message(str(error)[:1000], os.environ)
+        write_termination_message(str(error)[:1000])
         return JobOutcome.CONFIGURATION_REFUSED.exit_code
     if parsed.every is None:
         run = _run(parsed, _Known())
-        write_termination_message(run.sentence[:1000], os.environ)
+        write_termination_message(run.sentence[:1000])
         return run.outcome.exit_code
     ended, known = stop or _ended_by_sigterm(), _Known()
     while not ended.is_set():

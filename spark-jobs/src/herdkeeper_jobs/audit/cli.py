@@ -9,7 +9,6 @@ With an output directory a run continues what earlier processes with its id did 
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import traceback
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # of Spark, or unforeseen: the summary must be written anyway
         traceback.print_exception(error)
         summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
-    write_termination_message(summary.to_json(), os.environ)
+    write_termination_message(summary.to_json())
     return summary.outcome.exit_code
 
 

@@ -7,7 +7,6 @@ the last line of standard output, and goes to the container's termination messag
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ _THREADS = 4
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     outcome, message = _run(parsed)
-    write_termination_message(message[:1000], os.environ)
+    write_termination_message(message[:1000])
     return outcome.exit_code
 
 

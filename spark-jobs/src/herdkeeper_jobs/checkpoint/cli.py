@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
     parsed = _parser().parse_args(arguments)
     summary = _attempt(parsed)
-    write_termination_message(summary.to_json(), os.environ)
+    write_termination_message(summary.to_json())
     return summary.outcome.exit_code
 
 

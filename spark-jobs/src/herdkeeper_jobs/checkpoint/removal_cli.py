@@ -9,7 +9,6 @@ Use it only on a checkpoint that nothing writes, restores or refers to. The oper
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
@@ -26,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the removal and returns the exit code."""
     parsed = _parser().parse_args(arguments)
     outcome, sentence = _attempt(parsed)
-    write_termination_message(sentence[:1000], os.environ)
+    write_termination_message(sentence[:1000])
     return outcome.exit_code
 
 

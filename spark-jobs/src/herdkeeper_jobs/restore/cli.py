@@ -16,7 +16,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import structlog
 
@@ -53,8 +53,8 @@ USERNAME, PASSWORD = "HERDDB_USERNAME", "HERDDB_PASSWORD"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
     parsed = _parser().parse_args(arguments)
-    summary = _attempt(parsed, os.environ)
-    write_termination_message(summary.to_json(), os.environ)
+    summary = _attempt(parsed)
+    write_termination_message(summary.to_json())
     return summary.outcome.exit_code
 
 
@@ -85,9 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
+def _attempt(parsed: argparse.Namespace) -> RestoreSummary:
     try:
-        return _restore(_request(parsed, environment), spark_settings(parsed))
+        return _restore(_request(parsed), spark_settings(parsed))
     except (RestoreRefused, KeyUnusable, SparkConfigurationError, AuthenticationFailed) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
@@ -106,9 +106,9 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
         return run_restore(start(), source, request)
 
 
-def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
-    credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
-    authorities = environment.get(NODE_AUTHORITIES_VARIABLE)
+def _request(parsed: argparse.Namespace) -> RestoreRequest:
+    credentials = Credentials(_variable(USERNAME), _variable(PASSWORD))
+    authorities = os.environ.get(NODE_AUTHORITIES_VARIABLE)
     if authorities == "":
         why = "ca.crt of its Secret is empty yet, so no node can be verified, and no password is sent"
         raise RestoreRetryable(f"{NODE_AUTHORITIES_VARIABLE} has no certificates: {why}")
@@ -156,8 +156,8 @@ def _database(parsed: argparse.Namespace) -> Cluster | Address:
     return Address(host, int(port))
 
 
-def _variable(environment: Mapping[str, str], name: str) -> str:
-    value = environment.get(name, "")
+def _variable(name: str) -> str:
+    value = os.environ.get(name, "")
     if not value:
         raise RestoreRefused(f"the variable {name} is not set: pass it from the HerdDBCluster's Secret")
     return value
