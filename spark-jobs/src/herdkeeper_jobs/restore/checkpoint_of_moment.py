@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Never, assert_never
+from typing import assert_never
 
 import structlog
 from pyspark.sql import SparkSession
@@ -124,9 +124,9 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
     except KeyUnusable:
         raise  # no other moment would help
     except NothingToBeginWith as error:
-        _refuse(whole, source, error.missing, error, error.no_base)
+        raise _refusal(whole, source, error.missing, error.no_base) from error
     except (ArchiveBroken, CheckpointRefused) as error:
-        _refuse(whole, source, str(error), error)
+        raise _refusal(whole, source, str(error)) from error
     except CheckpointRetryable as error:
         raise RestoreRetryable(str(error)) from error
     return _note(source, path, _left_out(whole, source, lsn_of_name(path)))
@@ -157,14 +157,14 @@ def _left_out(whole: WholeLog, source: MomentSource, lsn: Lsn) -> int | None:
             assert_never(source.at)
 
 
-def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, no_base: str = "") -> Never:
+def _refusal(whole: WholeLog, source: MomentSource, why: str, no_base: str = "") -> RestoreRefused:
     """Names possible moments before the reasons against each base, which may be long: a summary may be cut off."""
     windows = windows_of_files(whole, source.folder, _missed(whole, source) if no_base else None)
     there = "; ".join(str(window) for window in windows[-_MOST_WINDOWS:]) + ": take one of these"
     if not windows:
         there = "these files hold only the moments of the checkpoints themselves (spec.bootstrap.files without a target)"
     looked_at = f". No checkpoint at the place is a base ({no_base})" if no_base else ""
-    raise RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{looked_at}") from cause
+    return RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{looked_at}")
 
 
 def _missed(whole: WholeLog, source: MomentSource) -> Lsn | Time | None:
@@ -192,10 +192,10 @@ def _chosen(whole: WholeLog, source: MomentSource) -> StoredPath | Lsn:
     path = manifest_path(source.folder, lsn)
     if path.is_file():
         if (contradiction := _why_of_another_log(whole, path)) is not None:
-            _refuse(whole, source, contradiction)
+            raise CheckpointRefused(contradiction)
         return path
     if (why := _why_not_archived(whole, lsn)) is not None:
-        _refuse(whole, source, why)
+        raise CheckpointRefused(why)
     return lsn
 
 
@@ -229,7 +229,9 @@ def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
         case Latest():
             newest = newest_segment(whole.folder, whole.identity)
             ends = [lsn_of_name(path) for path in manifests_in(source.folder)[-1:]] + ([] if newest is None else [newest.last.lsn])
-            return max(ends) if ends else _refuse(whole, source, "nothing is archived, and no checkpoint exists")
+            if not ends:
+                raise CheckpointRefused("nothing is archived, and no checkpoint exists")
+            return max(ends)
         case _:
             assert_never(source.at)
 
@@ -242,21 +244,19 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
     """
     oldest = oldest_segment(whole.folder, whole.identity)
     if oldest is None:
-        _refuse(whole, source, "nothing of the log is archived")
+        raise CheckpointRefused("nothing of the log is archived")
     base = _base_that_meets(whole, oldest, candidates(source.folder, whole.identity, time_))
     if isinstance(base, str) and not oldest.begins_log:
         why = f"the archive begins with {oldest.first.lsn}, and no checkpoint exists that holds nothing later"
-        _refuse(whole, source, why, no_base=base)
+        raise NothingToBeginWith(why, why, base)
     for segment in segments_one_by_one(whole.folder, whole.identity, base if isinstance(base, Lsn) else None):
         proven(segment, whole.folder)  # its times decide the cut
         if segment.highest_timestamp_millis > time_.millis:
-            return _before_first_later(whole, source, segment, time_)
+            return _before_first_later(whole, segment, time_)
     end = newest_segment(whole.folder, whole.identity) or oldest
-    _refuse(
-        whole,
-        source,
+    raise CheckpointRefused(
         f"the archive has no later entry, so entries of that time may be missing: the archive ends with {end.last.lsn}, "
-        f"stamped {stamp(end.highest_timestamp_millis)}; take an earlier time, or latest",
+        f"stamped {stamp(end.highest_timestamp_millis)}; take an earlier time, or latest"
     )
 
 
@@ -294,7 +294,7 @@ def _of_another_log(whole: WholeLog, oldest: SegmentManifest, base: CheckpointBa
     return None
 
 
-def _before_first_later(whole: WholeLog, source: MomentSource, segment: SegmentManifest, time_: Time) -> Lsn:
+def _before_first_later(whole: WholeLog, segment: SegmentManifest, time_: Time) -> Lsn:
     """Returns the last entry before a segment's first later one."""
     before = None if segment.follows is None else segment.follows.lsn
     for ledger, entry, millis in _entries(segment, whole.folder):
@@ -303,7 +303,9 @@ def _before_first_later(whole: WholeLog, source: MomentSource, segment: SegmentM
         before = Lsn(ledger, entry)
     if before is None:
         began = stamp(segment.lowest_timestamp_millis)
-        _refuse(whole, source, f"the log begins after it, with {segment.first.lsn}, and no entry of that segment is stamped before {began}")
+        raise CheckpointRefused(
+            f"the log begins after it, with {segment.first.lsn}, and no entry of that segment is stamped before {began}"
+        )
     return before
 
 
