@@ -150,8 +150,9 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
 
 
 def _require_held(log: LogSource, place: Place, held: ArchivedRange | None) -> None:
-    """Checks that an archive that had entries still has some, if the log could continue it. On an empty volume in the place of the right
-    one another archive would begin, and the log would be released that the right one lacks. Raises CheckpointRefused."""
+    """Checks that an archive that had entries still has some, if the log could continue it. If an empty volume took the
+    right one's place, another archive would begin there. Then the log that the right one lacks would be released. Raises CheckpointRefused.
+    """
     if held is None or newest_segment(place.folder, place.identity, place.known) is not None:
         return
     try:

@@ -63,7 +63,7 @@ def due(place: Place, order: ExpiryOrder, most: int = MOST_AT_ONCE) -> Expiring 
 
 
 def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentManifest, ...]:
-    """Returns the segments of a whole archive that end before an LSN. Never all of them: the newest one determines where the archive
+    """Returns the segments of a whole archive that end before an LSN. The newest one always stays: it determines where the archive
     continues.
 
     Raises CheckpointRefused if the archive ends before that LSN: it is another archive, or nothing would be left.

@@ -191,7 +191,7 @@ def why_of_another_log(whole: WholeLog, segment: SegmentManifest, at: Lsn, setti
     """Returns why an archive is not of this log: the log has another entry at an LSN than this segment, or continues otherwise behind the
     segment's end. None if it has the same, or if bookies no longer have it.
 
-    A cluster that was put back to older copies of its volumes, or was made from copies of another one's, has the same identity, and soon
+    A cluster keeps its identity if it is put back to older copies of its volumes, or is made from copies of another one's. Soon it has
     other entries at the same LSNs. Raises InvariantViolated, CheckpointRefused if the log has no such ledger, and CheckpointRetryable as
     `LogSource.readable_from`.
     """

@@ -3,10 +3,10 @@
 BookKeeper places ensembles by rack if it can, and otherwise anywhere, unless placement is enforced. So a ledger written while a rack was
 away stays in too few racks. Nothing moves it, and BookKeeper's own check only counts it, once a day.
 
-An ensemble may name a bookie twice. Who copies the share of one bookie writes the new one in its place, without a look at what the other
-places are by then (LedgerFragmentReplicator.updateEnsembleInfo of BookKeeper 4.18.0). BookKeeper's own tools take no lock of the ledger. A
-drain or a replication worker may have lost its own. So two of them may choose the same new bookie. Each place answers, and BookKeeper's own
-check finds nothing.
+An ensemble may name a bookie twice. Who copies the share of one bookie replaces it in the ensemble, whatever the other places are by then
+(LedgerFragmentReplicator.updateEnsembleInfo of BookKeeper 4.18.0). BookKeeper's own tools take no lock of the ledger. A drain or a
+replication worker may have lost its own. So two of them may choose the same new bookie. Each place answers, and BookKeeper's own check
+finds nothing.
 """
 
 from __future__ import annotations

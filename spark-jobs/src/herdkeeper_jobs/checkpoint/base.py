@@ -133,7 +133,7 @@ class BaseRows:
 def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterator[CheckpointBase | BaseUnusable]:
     """Yields a tablespace's checkpoints up to a moment, newest first: each as a base, or as the reason why it is unusable.
 
-    Neither the files' content nor the log from `start.restart` on is checked yet.
+    The files' content, and the log from `start.restart` on, are checked later.
     """
     for path in reversed(manifests_in(folder)):
         try:

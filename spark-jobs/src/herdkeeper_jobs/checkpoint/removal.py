@@ -73,7 +73,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
 def remove_uncommitted(files: Sequence[StoredPath]) -> None:
     """Tries to remove files that this driver wrote, and that no manifest will name; and their folders, if nothing else is in them.
 
-    Not what else the run left: a driver of the same run, on a node that was taken for lost, may commit that yet.
+    What else the run left stays: a driver of the same run, on a node that was taken for lost, may commit that yet.
     """
     try:
         _delete(files)

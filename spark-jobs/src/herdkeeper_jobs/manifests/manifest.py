@@ -278,7 +278,7 @@ class Manifest(Outline):
     def logical_content(self) -> dict[str, tuple[object, ...]]:
         """What any two checkpoints at one LSN must share, by what it is: the log determines it.
 
-        Not files or base, which each run has of its own. Nor the highest keys: a base may not know those of rows that were deleted before
+        Each run has its own files and base. The highest keys may differ, too: a base may not know those of rows that were deleted before
         the table had AUTO_INCREMENT.
         """
         tables = {f"table {table.name!r}": (table.uuid, table.rows, table.digest) for table in self.tables}

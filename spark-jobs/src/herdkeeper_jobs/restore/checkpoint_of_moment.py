@@ -1,6 +1,6 @@
 """Finds or makes the checkpoint of a moment from files alone: a tablespace's checkpoints, and the archive of its log.
 
-Neither ZooKeeper nor a bookie of the old cluster is needed. The checkpoint is made as the Checkpoint job makes it, with the same place and
+It needs no ZooKeeper and no bookie of the old cluster. The checkpoint is made as the Checkpoint job makes it, with the same place and
 name, so a later request for the moment finds it. A time becomes an LSN here, without Spark: segments show which of them has the first later
 entry. The choice is noted beside the checkpoints before anything is loaded (`restores/<run>.json`). So a retry uses the same one, even if
 the archive has grown.

@@ -1,8 +1,8 @@
 """The meaning of a log's control entries: which transactions committed where, and which tables had which name when. Pure.
 
 Control entries are all entries but row changes and NOOPs. One process handles them. Transactions are columns (`spans`); the few definitions
-are walked in log order. For any row change, in any order and on any machine, the result says whether it is part of the final state, of
-which table, and when it applies.
+are walked in log order. The result tells of any row change whether it is part of the final state, of which table, and when it applies.
+It does so in any order and on any machine.
 - Outside a transaction (id 0) a change applies at its own LSN. Inside, it applies at the COMMIT; without one by the end, never.
 - A transaction's net effect on a key is its last change of that key. HerdDB applies new rows, then changed, then deleted ones, and keeps a
   key in one of the three only (`herddb.model.Transaction`). So the order of application is (commit LSN, own LSN).
