@@ -21,9 +21,9 @@ import herddb.model.planner.PlannerOp;
 import herddb.utils.Bytes;
 
 /**
- * A read of one row by its key, instead of HerdDB's class of this name. It is executed as any other query. HerdDB has another way for it, in
- * which a read that waits in vain for a row, or can't be computed, keeps a lock of the table, and one of the tablespace. The next checkpoint
- * would wait for these for ever.
+ * A read of one row by its key, instead of HerdDB's class of this name. It is executed as any other query. HerdDB's own way keeps a lock of
+ * the table, and one of the tablespace, if the read waits in vain for a row, or can't be computed. The next checkpoint would wait for these
+ * for ever.
  */
 public final class GetStatement extends SQLPlannedOperationStatement {
 

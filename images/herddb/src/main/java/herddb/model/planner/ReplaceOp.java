@@ -45,7 +45,7 @@ import java.util.function.Supplier;
  * An UPDATE of a key, which deletes each row and inserts another one, instead of HerdDB's class of this name. That one met a key or a value
  * that another row has only when it inserted: the old row was deleted by then, and a COMMIT lost it. This one looks before it changes any.
  *
- * <p>Without a transaction of its client the statement has one of its own, so that no row is lost if the leader ends between the two.
+ * <p>Without its client's transaction the statement has its own, so that no row is lost if the leader ends between the two.
  */
 public final class ReplaceOp extends ChangeOp {
 

@@ -8,8 +8,8 @@ import net.openhft.hashing.LongTupleHashFunction;
  * An order-free digest of rows: the sum, modulo 2^128, of XXH3-128 over each row's stored key and value.
  *
  * <p>A row is hashed as {@code u32be length(key), key, u32be length(value), value}, with seed 0. Two nodes that hold the
- * same rows get the same digest in whatever order they scan, and rows can be added by several workers and merged, which is
- * how the Spark checkpoint computes it. The number of rows belongs to the digest: compare both.
+ * same rows get the same digest in whatever order they scan. Several workers can add rows and merge their digests, as the
+ * Spark checkpoint does. The number of rows belongs to the digest: compare both.
  *
  * <p>Not thread-safe.
  */

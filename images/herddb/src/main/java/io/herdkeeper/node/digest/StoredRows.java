@@ -39,7 +39,7 @@ public final class StoredRows {
      * Shows the committed rows whose stored keys lie behind {@code after} and not behind {@code upTo}, by key, until {@code visit} has
      * enough. The caller sees to it that no row is committed meanwhile.
      *
-     * <p>No lock is taken: a row that an open transaction has changed or deleted is shown as it was committed, since HerdDB keeps
+     * <p>No lock is taken: a row that an open transaction has changed or deleted is shown as it was committed. HerdDB keeps the
      * changes in the transaction until its COMMIT. A scan that locks rows would wait for that transaction. A checkpoint may move a row to
      * another page meanwhile; HerdDB then looks the page up again.
      *

@@ -65,8 +65,8 @@ public final class AdminServer {
     }
 
     /**
-     * Many more threads than requests that wait at a time (streams have their own limit, and requests that wait for an entry need the
-     * token), so no probe waits for a thread. But not one for each connection that a client opens.
+     * Many more threads than requests that wait at a time, so no probe waits for a thread: streams have their own limit, and requests that
+     * wait for an entry need the token. But not one for each connection that a client opens.
      */
     private static ExecutorService boundedThreads() {
         ThreadPoolExecutor threads = new ThreadPoolExecutor(MOST_THREADS, MOST_THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue<>(),

@@ -27,9 +27,9 @@ import org.apache.bookkeeper.stats.NullStatsLogger;
 /**
  * Boots a temporary tablespace as its leader several times, in a temporary folder.
  *
- * <p>In a young process the code of a boot (read a checkpoint, replay a log, write a checkpoint) is not compiled yet and takes three times
- * as long. After a leader change that is time without an acknowledged write. HerdDB runs here embedded, with its log in a file and without
- * a port. ZooKeeper, bookies, clients and the log of this process see nothing of it.
+ * <p>A boot reads a checkpoint, replays a log, and writes a checkpoint. In a young process this code is not compiled yet and takes three
+ * times as long. After a leader change that is time without an acknowledged write. HerdDB runs here embedded, with its log in a file and
+ * without a port. ZooKeeper, bookies, clients and the log of this process see nothing of it.
  */
 public final class BootRehearsal {
 

@@ -14,8 +14,8 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Ends the process of a node that still leads a tablespace which the metadata has assigned to another node, which is dropped, or whose log
- * has failed.
+ * Ends the process of a node that leads a tablespace in vain: the metadata assigned it to another node, it is dropped, or its log has
+ * failed.
  *
  * <p>HerdDB's only activator thread stops such a tablespace within a second, unless it waits forever. An UPDATE or a DELETE whose log
  * entry failed keeps the lock of its row (TableManager.executeUpdateAsync). The next one waits for that lock and holds the tablespace's

@@ -15,7 +15,7 @@ import java.util.logging.Logger;
 /**
  * Writes the node's heartbeats in a separate thread.
  *
- * <p>HerdDB's activator sends a heartbeat in each pass, for one tablespace after the other, and waits each time until ZooKeeper has
+ * <p>HerdDB's activator sends a heartbeat in each pass, for one tablespace after the other. It waits each time until ZooKeeper has
  * written it to its disks. So a tablespace that is stopped in order to boot as the leader would wait for the heartbeats of all others. The
  * activator needs no answer. This class writes only heartbeats that the activator has sent, so a hanging activator still falls silent. Of
  * several heartbeats of one replica only the latest is written.

@@ -12,7 +12,7 @@ import org.apache.bookkeeper.client.api.ReadHandle;
 /**
  * Opens a follower's ledgers in HerdDB's place, and so corrects its position at a ledger change.
  *
- * <p>When HerdDB's follower has read a finished ledger, it forgets its reader, and opens the next ledger one round later
+ * <p>When HerdDB's follower has read a finished ledger, it forgets its reader. One round later it opens the next ledger
  * as if it had just booted: at its position in the <em>old</em> ledger. The first entries of the new ledger are skipped,
  * as many as the old one had (HerdDB 0.29.0, {@code BKFollowerContext.ensureOpenReader}). With a reader that is already
  * open HerdDB takes another path, which compares the position's ledger with the reader's and starts at entry 0. So this

@@ -70,8 +70,8 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
      * Runs an operation that reads the list and then adds to it. Meanwhile it shows no other list than the fenced one. The addition is a
      * compare-and-set on the version that was read, so no other writer can come in between.
      *
-     * <p>A check afterwards is not enough. If the own ledger were listed behind an unfenced one, the next boot, which first reads without
-     * fencing, would be in the own ledger and fence from there. Rows that were acknowledged in the other ledger would be lost.
+     * <p>A check afterwards is not enough, since the next boot first reads without fencing. If the own ledger were listed behind an unfenced
+     * one, that boot would be in the own ledger and fence from there. Rows that were acknowledged in the other ledger would be lost.
      *
      * @throws LogNotAvailableException when an earlier leader has listed a ledger since it was fenced; nothing was added
      */

@@ -54,8 +54,8 @@ final class LimitedReadHandle implements ReadHandle {
      * Asks all bookies for the LAC, and waits for a short while only.
      *
      * <p>BookKeeper (4.16, {@code TryReadLastConfirmedOp}) answers at once when one of them knows a higher one, and otherwise when
-     * the last of them has answered. While nothing is written a bookie that hangs would hold up the follower for the whole time out
-     * of a read, and with it the new leader, which begins to boot when the follower has stopped. A follower that is about to be stopped
+     * the last of them has answered. So a bookie that hangs while nothing is written would hold up the follower for a read's whole time
+     * out. The new leader would wait with it, since it begins to boot when the follower has stopped. A follower that is about to be stopped
      * does not wait at all ({@link FollowerEnd}). What comes later is not lost: the ledger's reader notes it.
      */
     @Override

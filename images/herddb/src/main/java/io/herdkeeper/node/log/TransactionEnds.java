@@ -13,8 +13,8 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The transactions that have ended in a leader's log, and the tables that they dropped or made. HerdDB's own tables show that only after the
- * bookies have answered. Until then it accepts a second COMMIT, a row of the transaction, or a row of the table, which a replay of the log
- * could not apply.
+ * bookies have answered. Until then it accepts what a replay of the log could not apply: a second COMMIT, a row of the transaction, or a row
+ * of the table.
  *
  * <p>A table that a transaction has made is written to the disk while its COMMIT is applied, at the last position that was acknowledged. HerdDB
  * gives it to others a moment before. A row of them may be committed at that position and not be in the table yet: the next boot of this copy

@@ -35,8 +35,7 @@ import org.apache.zookeeper.data.Stat;
  * ({@link LogPins}).
  *
  * <p>It works beside the statements: HerdDB itself would drop ledgers with the whole tablespace locked. After a failed read
- * nothing is dropped. Nor is anything because one clock is ahead: a ledger is old, and a replica dead, once this node's clock and
- * ZooKeeper's say so.
+ * nothing is dropped. A ledger is old, and a replica dead, once this node's clock and ZooKeeper's say so: one of them may be ahead.
  */
 public final class LogRelease {
 

@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 
 /**
- * Looks at what a connection sends until it is logged in, and ends one that sends anything but requests that are as short as a login, and
- * whole.
+ * Looks at what a connection sends until it is logged in. Whole requests, as short as a login, are allowed; for anything else the
+ * connection is ended.
  *
  * <p>HerdDB believes each length that it reads, of anybody. It keeps a message of up to 2 GB in memory until that is whole. For a login it
  * makes room of the announced size, so a few bytes would end the process for lack of memory. An answer to nothing it never frees.
