@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,13 +32,6 @@ _LENGTH_BYTES = 4
 
 class StreamBroken(CheckpointRetryable):
     """The stream ended early, or differs from what was sent."""
-
-
-class Source(Protocol):
-    """What a stream is read from: an HTTP response, or a file."""
-
-    def read(self, size: int, /) -> bytes:
-        """Returns at most `size` bytes; none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,7 @@ class StreamedTableEnd:
 Part = StreamedPosition | StreamedTable | StreamedIndex | StreamedRows | StreamedTableEnd
 
 
-def read_stream(source: Source) -> Iterator[Part]:
+def read_stream(source: IO[bytes]) -> Iterator[Part]:
     """Yields the parts of a stream in order. If it ends without an error, the stream is whole.
 
     Raises:
@@ -94,7 +87,7 @@ def read_stream(source: Source) -> Iterator[Part]:
 
 
 class _Reader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: IO[bytes]) -> None:
         self._source = source
         self._rows: RowDigest | None = None
         """Digest of the current table; None between tables."""

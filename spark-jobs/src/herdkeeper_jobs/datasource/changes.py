@@ -126,12 +126,12 @@ class _Batch:
 
     def commit_alone(self, row: int) -> None:
         """Commits a change by its own entry."""
-        if row >= self._first_new:
+        if self.is_new(row):
             self._rows.append(row)
             self._commits.append(row)
 
     def commit(self, changes: _Changes, by: int) -> None:
-        if by < self._first_new:
+        if not self.is_new(by):
             return
         if changes.before:
             self._give()
