@@ -15,14 +15,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from plain_placing import place
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index, encode_index
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, encode_table
+from herdkeeper_jobs.spark_tasks import RowsInTasks, map_in_tasks
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.fold import _highest_keys, highest_auto_increments, last_changes, place_changes
+from herdkeeper_jobs.wal.last_writer import LAST_SCHEMA
 from herdkeeper_jobs.wal.log_state import StartingPoint, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.outline import log_extent, log_outline, log_timeline
@@ -201,6 +203,11 @@ def timeline_of(log: Log, start: StartingPoint | None = None) -> Timeline:
         ControlEntry(lsn, item.type, item.transaction_id, item.table, item.value) for lsn, item in log if not item.type.changes_a_row
     ]
     return walk(Control.of(control), start)
+
+
+def collected(rows: RowsInTasks) -> list[Row]:
+    """A fold's result, fetched from Spark's tasks."""
+    return map_in_tasks(rows, iter, LAST_SCHEMA).collect()
 
 
 def folded(log: Log) -> Tables:
@@ -512,7 +519,7 @@ def task_log(spark: SparkSession, log: Log) -> TaskLog:
 def folded_by_spark(spark: SparkSession, log: Log, blocks: Blocks) -> Tables:
     decoded = replace(task_log(spark, log), blocks=blocks)
     timeline = log_timeline(decoded)
-    rows = last_changes(place_changes(decoded, timeline), 2).collect()
+    rows = collected(last_changes(place_changes(decoded, timeline), 2))
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for row in rows:
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])

@@ -14,6 +14,7 @@ from test_wal_fold import (
     Log,
     Replay,
     Tables,
+    collected,
     create,
     dice,
     entry,
@@ -206,7 +207,7 @@ def test_spark_goes_on_to_the_same_tables(spark: SparkSession, log: Log) -> None
     base = spark.createDataFrame(pa.table({"base_table": positions, "row_key": keys, "row_value": values}))
     placed = with_base(place_changes(task_log(spark, log), timeline), BaseChanges(base, list(before), start.at), timeline)
     tables: Tables = {live.uuid: {} for live in timeline.tables}
-    for row in last_changes(placed, 2).collect():
+    for row in collected(last_changes(placed, 2)):
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
     assert tables == folded(log)
 
@@ -219,7 +220,7 @@ def test_a_base_may_have_many_hundred_tables(spark: SparkSession) -> None:
     numbers = pa.array(range(1_000), pa.int32())
     base = spark.createDataFrame(pa.table({"base_table": numbers, "row_key": [b"k"] * 1_000, "row_value": [b"old"] * 1_000}))
     changes = BaseChanges(base, [f"u{number}" for number in range(1_000)], start.at)
-    rows = last_changes(with_base(place_changes(task_log(spark, later), timeline), changes, timeline), 2).collect()
+    rows = collected(last_changes(with_base(place_changes(task_log(spark, later), timeline), changes, timeline), 2))
     found = {timeline.tables[row["table_index"]].name: bytes(row["row_value"]) for row in rows}
     assert found == {f"t{number}": b"old" if number > 1 else b"v" for number in range(1, 1_000)}
 
@@ -275,7 +276,7 @@ def test_the_highest_key_outlives_a_base_made_while_auto_increment_was_off(
     decoded = task_log(spark, log)
     timeline = log_timeline(decoded)
     placed = place_changes(decoded, timeline)
-    rows = [(row["table_index"], bytes(row["row_key"]), bytes(row["row_value"])) for row in last_changes(placed, 1).collect()]
+    rows = [(row["table_index"], bytes(row["row_key"]), bytes(row["row_value"])) for row in collected(last_changes(placed, 1))]
     base = BaseChanges(spark.createDataFrame(rows, "base_table int, row_key binary, row_value binary"), ["u"], log[-1][0])
     known = highest_auto_increments(placed, timeline)
     going_on = task_log(spark, [(Lsn(2, number), item) for number, item in enumerate(later)])

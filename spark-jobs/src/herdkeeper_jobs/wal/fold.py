@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Broadcast
-from pyspark.sql import DataFrame, Row, functions
+from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import StructType
 
 from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper_jobs.spark_tasks import Batches, Work, map_in_tasks
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
-from herdkeeper_jobs.wal.last_writer import LAST_SCHEMA, SENT_SCHEMA, from_blocks, to_blocks
+from herdkeeper_jobs.wal.last_writer import SENT_SCHEMA, from_blocks, to_blocks
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline
@@ -125,9 +125,6 @@ class LastRows:
             return func(from_blocks(batches, blocks))
 
         return self.sent.mapInArrow(of_task, schema)
-
-    def collect(self) -> list[Row]:
-        return map_in_tasks(self, iter, LAST_SCHEMA).collect()
 
 
 def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
