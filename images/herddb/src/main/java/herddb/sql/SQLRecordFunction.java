@@ -10,11 +10,17 @@ import herddb.model.TableContext;
 import herddb.sql.expressions.ColumnValues;
 import herddb.sql.expressions.CompiledSQLExpression;
 import herddb.utils.DataAccessor;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The values of a row but its key, instead of HerdDB's class of this name; {@link ColumnValues} has the reason. */
+/**
+ * The values of a row but its key, instead of HerdDB's class of this name; {@link ColumnValues} has the reason.
+ *
+ * <p>A statement may wait for an ALTER TABLE behind its planning. HerdDB writes the row as it was planned: an UPDATE loses the values of a column
+ * that was added meanwhile.
+ */
 public final class SQLRecordFunction extends RecordFunction {
 
     private final Table table;
@@ -32,15 +38,29 @@ public final class SQLRecordFunction extends RecordFunction {
     public byte[] computeNewValue(Record previous, StatementEvaluationContext context, TableContext tableContext)
             throws StatementExecutionException {
         try {
-            Map<String, Object> kept = previous == null ? Map.of() : previous.toBean(table);
+            Table now = tableContext == null ? table : tableContext.getTable();
+            boolean inserts = previous == null || previous.value == null;
+            if (now != table) {
+                refuseAltered(now, inserts);
+            }
+            Map<String, Object> kept = previous == null ? Map.of() : previous.toBean(now);
             DataAccessor row = previous == null ? DataAccessor.NULL : previous.getDataAccessor(table);
-            int size = previous == null || previous.value == null ? 0 : previous.value.getLength();
-            return RecordSerializer.buildRecord(size, table, column -> {
+            int size = inserts ? 0 : previous.value.getLength();
+            return RecordSerializer.buildRecord(size, now, column -> {
                 CompiledSQLExpression expression = expressions.get(column);
-                return expression == null ? kept.get(column) : ColumnValues.of(table.getColumn(column), () -> expression.evaluate(row, context));
+                return expression == null ? kept.get(column) : ColumnValues.of(now.getColumn(column), () -> expression.evaluate(row, context));
             });
         } catch (IllegalArgumentException error) {
             throw new StatementExecutionException(error);
+        }
+    }
+
+    /** A new row needs the defaults of columns that were added, and no row has the values of columns that are gone. */
+    private void refuseAltered(Table now, boolean inserts) {
+        boolean lacks = Arrays.stream(table.columnNames).anyMatch(column -> now.getColumn(column) == null);
+        if (lacks || inserts && !Arrays.equals(now.columnNames, table.columnNames)) {
+            throw new StatementExecutionException("the columns of table " + table.name + " were changed while this statement was planned, and"
+                    + " nothing was written: repeat it");
         }
     }
 

@@ -1,6 +1,7 @@
 package herddb.model.planner;
 
 import herddb.codec.RecordSerializer;
+import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.Column;
 import herddb.model.DMLStatement;
@@ -21,6 +22,7 @@ import herddb.utils.Wrapper;
 import io.herdkeeper.node.log.LogFailures;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
@@ -31,11 +33,13 @@ import java.util.function.Function;
  *
  * <p>Each row counts by itself: those before a refused one stay.
  */
-abstract class ChangeOp implements PlannerOp {
+public abstract class ChangeOp implements PlannerOp {
 
     final String tablespace;
     final String tableName;
     private final PlannerOp input;
+    /** Null where nobody told. */
+    private volatile Table planned;
 
     ChangeOp(String tablespace, String tableName, PlannerOp input) {
         this.tablespace = tablespace;
@@ -48,9 +52,20 @@ abstract class ChangeOp implements PlannerOp {
         return tablespace;
     }
 
+    /** Tells which columns the table has as this is planned. A statement may wait for an ALTER TABLE, and HerdDB goes by their order. */
+    public final void plannedFor(TableSpaceManager manager) {
+        AbstractTableManager table = planned != null || manager == null ? null : manager.getTableManager(tableName);
+        if (table != null) {
+            planned = table.getTable();
+        }
+    }
+
     /** Reads all rows of the query before one is changed. */
     final <T> List<T> rows(TableSpaceManager manager, TransactionContext transaction, StatementEvaluationContext context,
             Function<DataAccessor, T> change) {
+        if (planned != null) {
+            refuseAltered(planned, table(manager));
+        }
         List<T> changes = new ArrayList<>();
         try (DataScanner scanner = ((ScanResult) input.execute(manager, transaction, context, true, true)).dataScanner) {
             while (scanner.hasNext()) {
@@ -60,6 +75,13 @@ abstract class ChangeOp implements PlannerOp {
             throw new StatementExecutionException(error);
         }
         return changes;
+    }
+
+    private static void refuseAltered(Table before, Table now) {
+        if (now != before && !Arrays.equals(now.columnNames, before.columnNames)) {
+            throw new StatementExecutionException("the columns of table " + now.name + " were changed while this statement was planned, and"
+                    + " nothing was written: repeat it");
+        }
     }
 
     final Table table(TableSpaceManager manager) {

@@ -1,5 +1,6 @@
 package io.herdkeeper.node.statement;
 
+import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.model.NotLeaderException;
@@ -8,12 +9,19 @@ import herddb.model.StatementExecutionException;
 import herddb.model.commands.AlterTableSpaceStatement;
 import herddb.model.commands.DropTableSpaceStatement;
 import herddb.model.commands.SQLPlannedOperationStatement;
+import herddb.model.commands.ScanStatement;
+import herddb.model.planner.ChangeOp;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.TranslatedQuery;
 import herddb.utils.SQLUtils;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import net.sf.jsqlparser.JSQLParserException;
 import net.sf.jsqlparser.parser.CCJSqlParserUtil;
@@ -47,10 +55,22 @@ final class NodePlanner extends AbstractSQLPlanner {
     /** If none of them was in the cache of plans, the lists hold about a megabyte. A schema is made in milliseconds. */
     static final int STATEMENTS_OF_A_SCHEMA = 10_000;
 
+    /** One that reads a large table takes longer, and queries need not wait for it. */
+    private static final long ALTER_MILLIS = 200;
+    /** Whether a thread executes one. */
+    private static final ThreadLocal<Boolean> ALTERS = ThreadLocal.withInitial(() -> false);
+
+    /** What a query's context has the table by that it was planned for ({@link PlannedRows}). */
+    static final Object PLANNED = new Object();
+
     final AbstractSQLPlanner planner;
     private final SqlParser.Config syntax;
     private final Runnable forgetSchema;
     private final AtomicLong statements = new AtomicLong();
+    /** How many beginnings and ends of ALTER TABLEs there were. */
+    private final AtomicLong changes = new AtomicLong();
+    /** The tablespaces in which one is under way. */
+    private final Set<String> altered = ConcurrentHashMap.newKeySet();
 
     /**
      * Plans by another planner.
@@ -75,7 +95,8 @@ final class NodePlanner extends AbstractSQLPlanner {
         }
         for (boolean again = false;; again = true) {
             try {
-                TranslatedQuery plan = planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows);
+                TranslatedQuery plan = unaltered(tablespace,
+                        () -> planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows));
                 if (!scan && plan.plan != null && plan.plan.mainStatement instanceof SQLPlannedOperationStatement rows
                         && rows.getRootOp().getOutputSchema().length > 0) {
                     throw new StatementExecutionException(A_QUERY);
@@ -99,6 +120,50 @@ final class NodePlanner extends AbstractSQLPlanner {
                 }
             }
             forgetSchema.run();
+        }
+    }
+
+    /**
+     * An ALTER TABLE begins, which runs alone in its tablespace. Its own queries are planned meanwhile.
+     *
+     * @return what says that it has ended
+     */
+    Runnable alters(String tablespace) {
+        altered.add(tablespace);
+        changes.incrementAndGet();
+        ALTERS.set(true);
+        return () -> {
+            ALTERS.remove();
+            altered.remove(tablespace);
+            planner.clearCache();
+            changes.incrementAndGet();
+        };
+    }
+
+    /**
+     * Plans by the columns of one moment. HerdDB looks at a table several times: with an ALTER TABLE in between it takes one column for another,
+     * and the plan stays in its cache. Then an INSERT writes values into other columns, and a DELETE deletes other rows.
+     */
+    private TranslatedQuery unaltered(String tablespace, Supplier<TranslatedQuery> planning) {
+        while (true) {
+            for (long waited = 0; tablespace != null && altered.contains(tablespace) && waited < ALTER_MILLIS && !ALTERS.get(); waited++) {
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1)); // a change would wait for it, too
+            }
+            long before = changes.get();
+            TranslatedQuery plan = planning.get();
+            if (plan.plan != null && plan.plan.mainStatement instanceof SQLPlannedOperationStatement rows
+                    && rows.getRootOp() instanceof ChangeOp change) {
+                change.plannedFor(manager.getTableSpaceManager(change.getTablespace()));
+            }
+            if (plan.plan != null && plan.plan.mainStatement instanceof ScanStatement query) {
+                TableSpaceManager read = manager.getTableSpaceManager(query.getTableSpace());
+                AbstractTableManager table = read == null ? null : read.getTableManager(query.getTable());
+                plan.context.cacheConstant(PLANNED, table == null ? null : table.getTable());
+            }
+            if (changes.get() == before) {
+                return plan;
+            }
+            planner.clearCache();
         }
     }
 

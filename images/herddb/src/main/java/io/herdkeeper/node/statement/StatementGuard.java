@@ -53,6 +53,7 @@ import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.sql.AbstractSQLPlanner;
+import herddb.sql.SQLStatementEvaluationContext;
 import herddb.sql.TranslatedQuery;
 import herddb.storage.DataStorageManagerException;
 import herddb.utils.Bytes;
@@ -104,6 +105,7 @@ public final class StatementGuard extends DBManager {
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
     private final Turns turns = new Turns();
+    private final NodePlanner ownPlanner;
 
     /** In place of the database that a server has made for itself, with the same parts but {@link CheckpointFiles}; before it starts. */
     public static void install(Server server, MetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
@@ -118,7 +120,8 @@ public final class StatementGuard extends DBManager {
         // HerdDB has 64 of them. A statement waits for a row in one, and the COMMIT that releases the row needs one, too.
         HerdInternals.callbacks(this, Executors.newCachedThreadPool(new DefaultThreadFactory("db-dmlcall")));
         AbstractSQLPlanner planner = getPlanner();
-        HerdInternals.planner(this, new NodePlanner(this, planner, HerdInternals.syntax(), () -> HerdInternals.forgetSchema(planner)));
+        ownPlanner = new NodePlanner(this, planner, HerdInternals.syntax(), () -> HerdInternals.forgetSchema(planner));
+        HerdInternals.planner(this, ownPlanner);
     }
 
     private static CheckpointFiles files(Server server, ServerConfiguration configuration, StatsLogger statistics) {
@@ -362,8 +365,18 @@ public final class StatementGuard extends DBManager {
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
-        return BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction, getCallbacksExecutor(),
-                error -> rolledBack(transaction, error, plan.mainStatement.getTableSpace(), context, 0));
+        CompletableFuture<StatementExecutionResult> result = BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction,
+                getCallbacksExecutor(), error -> rolledBack(transaction, error, plan.mainStatement.getTableSpace(), context, 0));
+        return plan.mainStatement instanceof ScanStatement query && context instanceof SQLStatementEvaluationContext sql
+                && sql.constants.get(NodePlanner.PLANNED) instanceof Table table ? result.thenApply(done -> asPlanned(done, query, table)) : result;
+    }
+
+    private StatementExecutionResult asPlanned(StatementExecutionResult result, ScanStatement query, Table table) {
+        return !(result instanceof ScanResult found) ? result : new ScanResult(result.transactionId, new PlannedRows(found.dataScanner, table, () -> {
+            TableSpaceManager tablespace = getTableSpaceManager(query.getTableSpace());
+            AbstractTableManager read = tablespace == null ? null : tablespace.getTableManager(query.getTable());
+            return read == null ? null : read.getTable();
+        }));
     }
 
     /** A statement of a transaction waits for those of the same transaction that came before. */
@@ -505,6 +518,7 @@ public final class StatementGuard extends DBManager {
         context.setTableSpaceLock(stamp);
         NodeCommitLog log = tablespace.getLog() instanceof NodeCommitLog own ? own : null;
         long before = log == null ? 0 : log.definitions();
+        Runnable altered = statement instanceof AlterTableStatement ? ownPlanner.alters(tablespace.getTableSpaceName()) : () -> { };
         CompletableFuture<StatementExecutionResult> result;
         try {
             refuse(tablespace, statement, transaction);
@@ -516,6 +530,7 @@ public final class StatementGuard extends DBManager {
         return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 log == null ? error : afterEntries(log.definitions() != before, log, error))).whenComplete((done, error) -> {
             try {
+                altered.run();
                 HerdInternals.keepLists(tablespace);
                 HerdInternals.renewReferences(tablespace, Set.of());
             } finally {
@@ -589,6 +604,7 @@ public final class StatementGuard extends DBManager {
             }
             refuseLostColumns(tablespace, alter, transaction);
             refuseParents(tablespace, alter.getAddForeignKeys(), transaction);
+            refuseUncheckedRows(tablespace, alter, transaction);
         } else if (statement instanceof CreateTableStatement create) {
             Table table = create.getTableDefinition();
             refuseUnwritable(table::serialize);
@@ -765,6 +781,33 @@ public final class StatementGuard extends DBManager {
                     throw new StatementExecutionException(
                             refused + "the foreign key " + key.name + " of table " + child.name + " needs it: drop that first");
                 }
+            }
+        }
+    }
+
+    /** HerdDB looks for a NULL, or for a row without its parent, among the rows that are committed. */
+    private static void refuseUncheckedRows(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
+        AbstractTableManager altered = tablespace.getTableManager(alter.getTable());
+        if (altered == null) {
+            return; // HerdDB says so
+        }
+        Set<String> checked = new HashSet<>();
+        for (Column changed : alter.getModifyColumns()) {
+            Column before = altered.getTable().getColumnBySerialPosition(changed.serialPosition);
+            if (before != null && !ColumnTypes.isNotNullDataType(before.type) && ColumnTypes.isNotNullDataType(changed.type)) {
+                checked.add(alter.getTable());
+            }
+        }
+        for (ForeignKeyDef key : alter.getAddForeignKeys()) {
+            checked.add(alter.getTable());
+            tablespace.getAllTablesForPlanner().stream().filter(table -> table.uuid.equals(key.parentTableId))
+                    .forEach(parent -> checked.add(parent.name));
+        }
+        for (String table : checked) {
+            if (isInATransaction(tablespace, table, transaction.transactionId)) {
+                throw new StatementExecutionException("ALTER TABLE " + tablespace.getTableSpaceName() + "." + alter.getTable()
+                        + " is refused, and nothing was changed: a transaction is open on table " + table
+                        + ", so its rows can't be checked; commit it or roll it back first");
             }
         }
     }

@@ -762,6 +762,25 @@ class KeysAndReferencesTest {
         assertEquals(List.of(), rows());
     }
 
+    /** No restore would load the rows that the transaction commits then. */
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "INSERT INTO %1$s(k,n) VALUES(9,NULL)|ALTER TABLE %1$s MODIFY COLUMN n int NOT NULL",
+        "INSERT INTO %1$s(k,n) VALUES(9,99)|ALTER TABLE %1$s ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES %2$s(k)",
+        "DELETE FROM %2$s WHERE k=1|ALTER TABLE %1$s ADD CONSTRAINT f FOREIGN KEY (n) REFERENCES %2$s(k)"})
+    void whatAnAlterTableHasToCheckIsNotChangedByAnOpenTransaction(String change, String alter) throws Exception {
+        String parent = "p" + table;
+        execute(0, "CREATE TABLE " + parent + " (k int primary key)");
+        execute(0, "INSERT INTO " + parent + "(k) VALUES(0),(1),(2),(3),(4)");
+        long open = Node.begin(leader.server(), "herd");
+        execute(open, change.formatted(table, parent));
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, alter.formatted(table, parent)));
+        assertTrue(refusal.getMessage().contains("a transaction is open on table "), refusal.getMessage());
+        rollBack(open);
+        execute(0, alter.formatted(table, parent));
+    }
+
     /** Behind a checkpoint that waits for the DELETE it would wait for ever. */
     @Test
     void theDeleteOfChildrenDoesNotTakeTheTablespaceOnceMore() throws Exception {

@@ -113,6 +113,21 @@ class NodePlannerTest {
         assertEquals(1, functions(planner));
     }
 
+    @Test
+    void aStatementIsPlannedAgainIfATableIsAlteredMeanwhile() {
+        DBManager manager = leader.server().getManager();
+        AtomicInteger planned = new AtomicInteger();
+        NodePlanner[] planner = new NodePlanner[1];
+        planner[0] = new NodePlanner(manager, new InterposedPlanner(manager, own -> {
+            if (planned.incrementAndGet() == 1) {
+                planner[0].alters("herd").run();
+            }
+            return PLAN;
+        }), HerdInternals.syntax(), forgotten::incrementAndGet);
+        assertSame(PLAN, plan(planner[0], "SELECT 1"));
+        assertEquals(2, planned.get());
+    }
+
     /** Its planner throws some errors, and plans after them. */
     private NodePlanner over(RuntimeException... errors) {
         DBManager manager = leader.server().getManager();
