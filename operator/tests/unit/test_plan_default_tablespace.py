@@ -36,6 +36,7 @@ def test_it_is_not_copied_to_a_node_that_is_not_there_or_while_a_copy_is_not_set
     assert planned(able, objects=objects(pods([PODS[0]]))) == ()
     assert planned(able, nodes={PODS[0]: (replace(COPY, ready=False),), PODS[1]: ()}) == ()
     assert planned(able, nodes={PODS[0]: Unknown("silence"), PODS[1]: ()}) == ()
+    assert planned(able, nodes={PODS[0]: (COPY,), PODS[1]: Unknown("silence")}) == (), "it is Ready, and does not answer"
 
 
 def test_nothing_is_changed_that_could_not_be_read():

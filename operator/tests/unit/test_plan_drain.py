@@ -171,6 +171,7 @@ def test_a_bookie_that_is_away_and_whose_cookie_somebody_deleted_is_not_stopped_
         (replace(STOPPED, mode=Mode.READ_ONLY), HEALTHY, Reason.POD_STOPPING, "stopping"),
         (STOPPED, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (replace(STOPPED, retirement=JobState.RUNNING), HEALTHY, Reason.RETIRING, "bk-1"),
+        (replace(STOPPED, retirement=JobState.RUNNING, shares=(CLOSED,)), HEALTHY, Reason.DRAIN_FAILED, "its volumes are kept"),
         (replace(STOPPED, retirement=JobState.FAILED), HEALTHY, Reason.DRAIN_FAILED, "delete the failed Job"),
         (replace(STOPPED, cookie=False, shares=(CLOSED,)), HEALTHY, Reason.DRAIN_FAILED, "volumes are kept"),
         (replace(STOPPED, cookie=False, claims=GOING), HEALTHY, Reason.DRAINED, "bk-bookie-1-journal, bk-bookie-1-ledgers. If they stay"),

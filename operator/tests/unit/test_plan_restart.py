@@ -12,7 +12,7 @@ from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE
 
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
-from herdkeeper.herddb.state.cluster import VersionedRecord
+from herdkeeper.herddb.state.cluster import Unreplayable, VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, Delete, WakeNodes
 from herdkeeper.shared.node import Node, NodeDown
 from herdkeeper.shared.reason import Reason
@@ -79,6 +79,13 @@ def test_a_replica_that_a_sql_user_named_on_no_node_of_this_cluster_holds_up_no_
     assert plan_both(alone).actions == (DELETED[0],)
     follower_first = replace(rolled(OLD, OLD), records={**CALM.records, "other": other}, nodes={**CALM.nodes, PODS[0]: (LEADER, led)})
     assert plan_both(follower_first).actions == (DELETED[1],)
+
+
+@pytest.mark.parametrize("entry", [Unreplayable((7, 3), "INSERT", "t", "no such page"), None])
+def test_a_replica_that_can_not_apply_its_log_holds_up_no_restart_since_waiting_does_not_help(entry):
+    booting = replace(LEADER, role="booting", ready=False, unreplayable=entry)
+    seen = replace(rolled(NEW, OLD), nodes={**CALM.nodes, PODS[1]: (booting,)})
+    assert plan_both(seen).actions == ((DELETED[1],) if entry is not None else ())
 
 
 def test_a_leader_that_was_relieved_is_restarted():

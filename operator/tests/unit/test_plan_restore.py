@@ -150,6 +150,7 @@ def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():
     assert "HerdDB already has a tablespace restored (a-uuid)" in refused.wait.message
     summary = summarize_tablespace(MADE)
     assert (summary.health.status, summary.fields.get("uuid"), summary.fields.get("restore")) == ("False", None, None)
+    assert after(DECLARED, MADE).restore is None, "with that note the next look would restore into it"
 
 
 @pytest.mark.parametrize(
@@ -284,6 +285,7 @@ def test_a_restore_whose_status_was_lost_goes_on(seen):
     assert lost.is_restoring
     assert summarize_tablespace(replace(seen, tablespace=lost)).health.reason is Reason.RESTORING
     assert after(lost, seen).restore.manifest == MANIFEST
+    assert after(lost, seen).restore.phase == ("Pending" if seen is MADE else "Running")
     assert plan(lost, seen).wait is None or plan(lost, seen).wait.reason is not Reason.INVALID_SPEC
     jobs = [action for action in plan(lost, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Job"]
     assert len(jobs) == (1 if seen is MADE else 0)
