@@ -57,14 +57,14 @@ def source(log: PlayedLog) -> LogSource:
     return LogSource(catalog, "/db/herd", TABLESPACE)
 
 
-DUE = 1_000
-"""A chain is due if its last whole read is older."""
+DUE, NOW = 1_000, 5_000
+"""A chain is due if its last whole read is older than the one, or later than the other."""
 
 
 def chosen(log: PlayedLog, folder: Path, mode: Mode, target: Lsn | Time, read_to: Lsn | None = None) -> tuple[Lsn | None, int, int]:
     """The base, the number of archived segments to read, and of the log's entries."""
     end = read_to or (target if isinstance(target, Lsn) else Lsn(0, 0))
-    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target, DUE), end)
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target, DUE, NOW), end)
     archived = sum(len(part.segments) for part in found.archived)
     live = sum(len(piece.entries) for part in found.live for piece in part.pieces)
     return None if found.start is None else found.start.at, archived, live
@@ -248,6 +248,7 @@ BASE = ManifestBase(manifest="m", lsn=Position(ledger_id=3, entry_id=0), run_id=
     [
         (Mode.AUTO, DUE, {}, (Lsn(3, 2), 0, 4)),
         (Mode.AUTO, DUE - 1, {}, (None, 0, 6)),
+        (Mode.AUTO, NOW + 1, {}, (None, 0, 6)),
         (Mode.AUTO, None, {}, (None, 0, 6)),
         (Mode.AUTO, 2 * DUE, {"base": BASE, "whole_log_at_millis": DUE}, (Lsn(3, 2), 0, 4)),
         (Mode.AUTO, 2 * DUE, {"base": BASE, "whole_log_at_millis": DUE - 1}, (None, 0, 6)),
@@ -257,6 +258,7 @@ BASE = ManifestBase(manifest="m", lsn=Position(ledger_id=3, entry_id=0), run_id=
     ids=[
         "made from the whole log just now",
         "and long ago",
+        "by a job whose clock was ahead",
         "by an earlier version that does not say when",
         "made from one of the whole log just now",
         "and long ago",

@@ -48,7 +48,7 @@ _GROUP_BYTES = 8 * 1024 * 1024
 _ROWS_AT_ONCE = 10_000
 _PREFIX = "follower-"
 CLOCKS_DIFFER_MILLIS = 10 * 60 * 1000
-"""The assumed maximum by which a leader's clock is ahead of another leader's or this job's."""
+"""The assumed maximum by which a leader's clock, or another job's, is ahead of another leader's or this job's."""
 
 
 @dataclass(frozen=True, slots=True)

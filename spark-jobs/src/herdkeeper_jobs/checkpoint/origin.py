@@ -7,6 +7,7 @@ never folded from it if a base exists.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -64,7 +65,8 @@ class Mode(StrEnum):
 class Search:
     """The search for a base: checkpoints of `identity` below `folder` that hold nothing after the moment `at`.
 
-    `due_before`, in milliseconds since the epoch: `Auto` does not continue a chain whose last whole read is older.
+    `due_before`, in milliseconds since the epoch: `Auto` does not continue a chain whose last whole read is older. Nor one whose last whole
+    read is later than `now`: the clock of its job was ahead.
     """
 
     folder: StoredPath
@@ -72,10 +74,11 @@ class Search:
     mode: Mode
     at: Lsn | Time
     due_before: int = 0
+    now: int = sys.maxsize
 
     def asks_for_whole_log(self, base: CheckpointBase) -> bool:
         """Whether `Auto` prefers the whole log to this base. An unknown last whole read counts as too old."""
-        return self.mode is Mode.AUTO and (base.whole_log_at is None or base.whole_log_at < self.due_before)
+        return self.mode is Mode.AUTO and (base.whole_log_at is None or not self.due_before <= base.whole_log_at <= self.now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from herdkeeper_jobs.checkpoint.data_files import sync_folders, verify_files
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.checkpoint.folded_log import fold_log
 from herdkeeper_jobs.checkpoint.folded_manifest import manifest_of
-from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
+from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.history_files import publish_history
 from herdkeeper_jobs.checkpoint.node_http import follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log
@@ -100,8 +100,8 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     """Makes the checkpoint of a chosen moment. Raises as `run_checkpoint`."""
     spark = start()
     folder = tablespace_folder(request.destination, whole.identity)
-    due_before = int((time.time() - request.full_every_seconds) * 1000)
-    search = Search(folder, whole.identity, request.mode, target.at, due_before)
+    now = int(time.time() * 1000)
+    search = Search(folder, whole.identity, request.mode, target.at, now - request.full_every_seconds * 1000, now + CLOCKS_DIFFER_MILLIS)
     origin = choose_origin(spark, whole, search, target.read_to, request.budget)
     try:
         return _make(spark, whole, target, request, origin)
