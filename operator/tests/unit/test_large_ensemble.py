@@ -19,7 +19,7 @@ from herdkeeper.bookkeeper.observe.bookies import MOST_BOOKIES, read_ledgers_met
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.look import MOST_LOOK_BYTES, look
-from herdkeeper.clients.zookeeper import EnsembleError, EnsembleSessions
+from herdkeeper.clients.zookeeper import MOST_DATA, EnsembleError, EnsembleSessions
 from herdkeeper.clients.zookeeper_member import MOST_BYTES_WAITING, MemberSession
 from herdkeeper.herddb.observe.cluster import _ask, _records
 from herdkeeper.herddb.observe.nodes import MOST_TABLESPACES, read_node
@@ -76,6 +76,14 @@ def test_one_observation_keeps_no_more_of_an_ensemble_than_fits_into_memory_seve
                 sessions.at(address).read("/another")
         with look():
             assert sessions.at(address).children("/") == ("00000000",), "the next one begins anew"
+        sessions.stop()
+
+
+def test_a_znode_that_is_larger_than_members_take_is_not_decoded() -> None:
+    with ensemble(b";" * (MOST_DATA + 1)) as address:
+        sessions = EnsembleSessions()
+        with pytest.raises(EnsembleError, match="bytes are refused"):
+            sessions.at(address).read("/a")
         sessions.stop()
 
 

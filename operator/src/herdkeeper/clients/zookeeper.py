@@ -46,6 +46,8 @@ GOODBYE_SECONDS = 2.0
 FORGOTTEN_SECONDS = 900.0
 """A session without requests for so long is ended: its ensemble is probably gone. No reconcile takes as long."""
 REQUESTS_IN_FLIGHT = 64
+MOST_DATA = 1 << 20
+"""Bytes of a znode: ZooKeeper's members take no more by default. Decoded, they take up to sixty times as much memory."""
 BYTES_OF_A_NAME = 64
 """In memory, besides its characters."""
 
@@ -280,6 +282,8 @@ class Znodes:
             data, stat = self._answer(request)
         except NoNodeError:
             return None
+        if len(data) > MOST_DATA:
+            raise OSError(f"its {len(data)} bytes are refused: at most {MOST_DATA}")
         require_room(len(data))
         return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid), int(stat.pzxid))
 
