@@ -65,7 +65,7 @@ def plan_of_it(zookeeper: str) -> None:
     addresses = {name: BookieAddress(name, 3181) for name in BOOKIES}
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         reads = [read for read in catalog.read_many(catalog.ledger_ids()) if isinstance(read, VersionedMetadata)]
-    ledgers = [AuditedLedger(read.metadata, read.znode_version, read.metadata.last_entry_id or 0) for read in reads]
+    ledgers = [AuditedLedger(read.metadata, read.metadata.last_entry_id or 0) for read in reads]
     meter = Meter()
     shares = 0
     for start in range(0, len(ledgers), LEDGERS_AT_ONCE):

@@ -362,7 +362,7 @@ def test_the_ack_quorum_decides_which_copies_can_be_trusted(drawn: tuple[LedgerM
         enough = [version for version, count in votes.items() if count >= metadata.ack_quorum]
         trusted = enough[0] if len(enough) == 1 else None
         expected |= {(entry_id, position) for position, version in own.items() if len(votes) > 1 and version != trusted}
-    found = contradicted(AuditedLedger(metadata, 0, LAST), holdings, 1)
+    found = contradicted(AuditedLedger(metadata, LAST), holdings, 1)
     assert {(each.first, each.position) for each in found} == expected
     assert all((each.state, each.copies, each.last) == (CopyState.CONTRADICTED, 1, each.first) for each in found)
 

@@ -38,7 +38,7 @@ def test_tasks_run_on_spark_and_every_copy_comes_back(spark: SparkSession) -> No
     bookies = [PlayedBookie(dict(entries), most_in_batch=500) for _ in NAMES]
     del bookies[1].entries[1, 50]
     with served(*bookies) as addresses:
-        tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 199, NAMES), 0, 199)), addresses, AuditBudget(2))
+        tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 199, NAMES), 199)), addresses, AuditBudget(2))
         holdings = list(holdings_from_table(run_on_spark(spark, tasks)))
     assert sum(holding.copies for holding in holdings) == 600
     assert [(holding.bookie_id, holding.first, holding.last) for holding in holdings if holding.state is CopyState.MISSING] == [

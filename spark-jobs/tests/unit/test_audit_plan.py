@@ -30,7 +30,7 @@ def ledgers(draw: st.DrawFn) -> list[AuditedLedger]:
         metadata: LedgerMetadata = replace(
             ledger(number, last, ("b",) * size, (write_quorum, 1)), length=(last + 1) * draw(st.integers(1, 3_000_000)), segments=segments
         )
-        made.append(AuditedLedger(metadata, 0, last))
+        made.append(AuditedLedger(metadata, last))
     return made
 
 
@@ -68,23 +68,23 @@ def test_tasks_of_one_bookie_that_run_at_once_stay_within_its_budget(audited: li
 
 
 def test_a_large_ledger_is_cut_into_a_few_tasks_per_core_and_a_small_one_is_not() -> None:
-    large = AuditedLedger(replace(ledger(1, 99_999, ("b0", "b1", "b2")), length=10**9), 0, 99_999)
-    small = AuditedLedger(ledger(2, 99, ("b0", "b1", "b2")), 0, 99)
+    large = AuditedLedger(replace(ledger(1, 99_999, ("b0", "b1", "b2")), length=10**9), 99_999)
+    small = AuditedLedger(ledger(2, 99, ("b0", "b1", "b2")), 99)
     assert 6 <= len(plan_tasks(holding_checks(large), ADDRESSES, AuditBudget(2))) <= 12
     assert len(plan_tasks(holding_checks(small), ADDRESSES, AuditBudget(2))) == 3
 
 
 def test_tasks_that_run_at_the_same_time_read_from_different_bookies() -> None:
-    large = AuditedLedger(replace(ledger(1, 99_999, ("b0", "b1", "b2")), length=10**9), 0, 99_999)
+    large = AuditedLedger(replace(ledger(1, 99_999, ("b0", "b1", "b2")), length=10**9), 99_999)
     tasks = plan_tasks(holding_checks(large), ADDRESSES, AuditBudget(2))
     assert len({task.bookie_id for task in tasks[:3]}) == 3
 
 
 def test_a_bookie_that_is_not_registered_gets_tasks_without_an_address() -> None:
-    tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 5, ("b0", "b9", "b1")), 0, 5)), ADDRESSES, AuditBudget(2))
+    tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 5, ("b0", "b9", "b1")), 5)), ADDRESSES, AuditBudget(2))
     assert {task.bookie_id: task.address is None for task in tasks} == {"b0": False, "b1": False, "b9": True}
 
 
 def test_a_task_travels_to_an_executor() -> None:
-    tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 5, ("b0", "b1", "b2")), 0, 5)), ADDRESSES, AuditBudget(2))
+    tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 5, ("b0", "b1", "b2")), 5)), ADDRESSES, AuditBudget(2))
     assert pickle.loads(pickle.dumps(tasks)) == tasks

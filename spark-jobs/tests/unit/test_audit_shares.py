@@ -21,7 +21,7 @@ NAMES = ("b0", "b1", "b2")
 
 
 def audited(metadata: LedgerMetadata, last: int) -> AuditedLedger:
-    return AuditedLedger(metadata, 0, last)
+    return AuditedLedger(metadata, last)
 
 
 def good(check: HoldingCheck) -> Holding:

@@ -65,7 +65,7 @@ def audited(spark: SparkSession, addresses: dict[str, BookieAddress], bookies: t
     """Audits the first bookie's part of a ledger with one copy per entry; returns the number of good copies."""
     last = ENTRIES * len(bookies) - 1
     metadata = replace(ledger(1, last, bookies, (1, 1)), length=payload_up_to(last))
-    checks = [check for check in holding_checks(AuditedLedger(metadata, 0, last)) if check.bookie_id == bookies[0]]
+    checks = [check for check in holding_checks(AuditedLedger(metadata, last)) if check.bookie_id == bookies[0]]
     cores = spark.sparkContext.defaultParallelism
     tasks = plan_tasks(checks, addresses, AuditBudget(cores, BUDGET, timeout_seconds=PATIENCE_SECONDS))
     assert len(tasks) >= cores >= 2

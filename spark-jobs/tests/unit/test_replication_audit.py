@@ -383,7 +383,7 @@ def test_large_entries_of_a_striped_ledger_are_read_some_megabytes_at_a_time(mon
 
     monkeypatch.setattr(check, "inspect", inspected)
     with served(bookie) as addresses:
-        (own,) = (each for each in holding_checks(AuditedLedger(ledger(1, last, NAMES, (2, 2)), 0, last)) if each.bookie_id == "b0")
+        (own,) = (each for each in holding_checks(AuditedLedger(ledger(1, last, NAMES, (2, 2)), last)) if each.bookie_id == "b0")
         (holding,) = check_copies(AuditTask("b0", addresses["b0"], (own,), float("inf"), BUDGET.timeout_seconds))
     assert (holding.state, holding.copies, len(bookie.requests)) == (CopyState.VERIFIED, 40, 41)
     asked = sorted({requests for requests, _ in held})
@@ -454,7 +454,7 @@ RACKS = RackMap({"b0": "east", "b1": "east", "b2": "east", "b3": "west"}, 2)
 def test_copies_in_fewer_racks_than_the_cluster_wants_and_has_are_at_risk(
     bookies: tuple[str, ...], quorums: tuple[int, int], racks: RackMap, expected: bool
 ) -> None:
-    found = list(findings_of_placement(AuditedLedger(ledger(1, 9, bookies, quorums), 0, 9), racks))
+    found = list(findings_of_placement(AuditedLedger(ledger(1, 9, bookies, quorums), 9), racks))
     assert [short(finding) for finding in found] == ([(FindingKind.TOO_FEW_RACKS, Severity.AT_RISK, 1, 0, 9, None)] if expected else [])
 
 
@@ -470,7 +470,7 @@ def test_copies_in_fewer_racks_than_the_cluster_wants_and_has_are_at_risk(
     ],
 )
 def test_two_places_of_one_bookie_count_as_one_copy(bookies: tuple[str, ...], quorums: tuple[int, int], severity: Severity | None) -> None:
-    found = [short(finding) for finding in findings_of_names(AuditedLedger(ledger(1, 9, bookies, quorums), 0, 9))]
+    found = [short(finding) for finding in findings_of_names(AuditedLedger(ledger(1, 9, bookies, quorums), 9))]
     assert found == ([(FindingKind.NAMED_TWICE, severity, 1, 0, 9, "b0")] if severity is not None else [])
 
 

@@ -195,7 +195,7 @@ def _with_confirmed_end(
     except LastConfirmedUnknownError as error:
         end = LastConfirmed(read.metadata.segments[-1].first_entry_id - 1, str(error))
     finding = _unknown(FindingKind.END_UNKNOWN, read.metadata.ledger_id, end.doubt) if end.doubt else None
-    return AuditedLedger(read.metadata, read.znode_version, end.entry_id), finding
+    return AuditedLedger(read.metadata, end.entry_id), finding
 
 
 def _unknown(kind: FindingKind, ledger_id: int, reason: str) -> Finding:

@@ -125,8 +125,8 @@ def _certain_part(
         end = end_of_confirmed(metadata, addresses, settings)
         if end.doubt:
             raise LastConfirmedUnknownError(end.doubt)
-        return AuditedLedger(metadata, found.znode_version, end.entry_id)
-    return AuditedLedger(metadata, found.znode_version, metadata.segments[-1].first_entry_id - 1)
+        return AuditedLedger(metadata, end.entry_id)
+    return AuditedLedger(metadata, metadata.segments[-1].first_entry_id - 1)
 
 
 def _run(tasks: Sequence[AuditTask], threads: int) -> list[Holding]:

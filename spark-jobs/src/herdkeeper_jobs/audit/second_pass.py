@@ -78,7 +78,7 @@ def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> d
                 now[read.ledger_id] = before[read.ledger_id]
             case VersionedMetadata():
                 ledger_id = read.metadata.ledger_id
-                now[ledger_id] = replace(before[ledger_id], metadata=read.metadata, znode_version=read.znode_version)
+                now[ledger_id] = replace(before[ledger_id], metadata=read.metadata)
             case _:
                 assert_never(read)
     return now

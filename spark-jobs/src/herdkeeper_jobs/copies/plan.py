@@ -46,7 +46,6 @@ class AuditedLedger:
     """A ledger as the audit read it."""
 
     metadata: LedgerMetadata
-    znode_version: int
     last_entry_id: int
     """The last audited entry: a closed ledger's last one, else the last one known to be confirmed; -1 for none."""
 

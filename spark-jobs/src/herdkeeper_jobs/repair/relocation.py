@@ -97,5 +97,5 @@ def _without(places: tuple[Place, ...], metadata: LedgerMetadata) -> list[tuple[
 def _checks(metadata: LedgerMetadata, places: tuple[Place, ...]) -> tuple[HoldingCheck, ...]:
     last = -1 if metadata.last_entry_id is None else metadata.last_entry_id
     firsts = [segment.first_entry_id for segment in metadata.segments]
-    every = holding_checks(AuditedLedger(metadata, 0, last))
+    every = holding_checks(AuditedLedger(metadata, last))
     return tuple(check for check in every if Place(firsts[check.segment], check.position) in places)

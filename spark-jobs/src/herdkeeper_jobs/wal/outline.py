@@ -24,7 +24,6 @@ _EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in _EXTENT_NAMES])
 _OUTLINE_SCHEMA = _EXTENT_SCHEMA.append(pa.field("block", pa.binary()))
 """An extent, or a block of control entries."""
 _DEFINITION_NAMES = (*BOUNDARY_NAMES, "table_name", "row_value")
-_CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
 _KINDS = {int(kind): kind for kind in LogEntryType}
 _BOUNDARIES = pa.array([int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK)], pa.int32())
 """Boundaries of transactions: they have neither name nor value."""
