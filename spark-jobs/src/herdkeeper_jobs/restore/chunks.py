@@ -27,7 +27,7 @@ class RowGroup:
 
     def chunks(self) -> Iterator[Chunk]:
         for first in range(0, self.rows, self.chunk_rows):
-            yield Chunk(f"{self.path}#{self.number}+{first}", first, min(self.chunk_rows, self.rows - first))
+            yield Chunk(f"{self.path}#{self.number}+{first}", min(self.chunk_rows, self.rows - first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,6 @@ class Chunk:
     """Rows of a row group. `step` is its name in the bookkeeping."""
 
     step: str
-    first: int
     rows: int
 
 

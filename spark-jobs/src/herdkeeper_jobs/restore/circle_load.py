@@ -65,7 +65,7 @@ def _pieces(circle: Circle, rows: Rows, first: int, there: frozenset[int]) -> It
     ends = np.flatnonzero(np.diff(chunks, append=-1)) + 1
     for begin, end in pairwise([0, *ends.tolist()]):
         part = Rows(rows.numbers[begin:end], rows.turns[begin:end])
-        yield _Piece(Chunk(f"{circle.name}, in order+{first + begin}", first + begin, end - begin), part, there)
+        yield _Piece(Chunk(f"{circle.name}, in order+{first + begin}", end - begin), part, there)
 
 
 def _load_pieces(loader: ChunkLoader, circle: Circle, pieces: Sequence[_Piece], folder: ParquetFolder) -> int:

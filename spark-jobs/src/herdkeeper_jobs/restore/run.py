@@ -135,7 +135,7 @@ def _advance_key(session: Session, table: SourceTable, highest: int, done: Mappi
     No row is loaded and no index exists yet, so the temporary row conflicts with none. It comes and goes with a mark each, like a chunk. So
     a driver that stood still until another one had restored the tablespace, or until it was made anew, deletes no row of it.
     """
-    inserted, advanced = Chunk(f"temporary row of {table.name}", 0, 1), Chunk(f"auto-increment of {table.name}", 0, -1)
+    inserted, advanced = Chunk(f"temporary row of {table.name}", 1), Chunk(f"auto-increment of {table.name}", -1)
     if advanced.step in done:
         return
     loader = ChunkLoader(session)
