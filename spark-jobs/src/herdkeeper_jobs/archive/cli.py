@@ -26,7 +26,7 @@ from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
-from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, proven
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, prove
 from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
@@ -194,7 +194,7 @@ def _with_beginning(progress: ArchiveProgress, end: SegmentManifest | None, plac
         oldest = oldest_segment(place.folder, place.identity)
         progress = replace(progress, held=None if oldest is None or end is None else held_from(oldest, end))
         if oldest is not None:
-            proven(oldest, place.folder)
+            prove(oldest, place.folder)
     except KeyUnusable as error:
         return replace(progress, locked=str(error)[:_MOST_TROUBLE])
     except (InvariantViolated, OSError) as error:

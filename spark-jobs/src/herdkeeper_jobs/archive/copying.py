@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.archive.parts import WholeLog, why_of_another_log
-from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, proven
+from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, prove
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
 from herdkeeper_jobs.log_source import LogSource, Readable
@@ -47,7 +47,7 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
     """
     end = newest_segment(place.folder, place.identity, place.known)
     if end is not None:
-        proven(end, place.folder)  # it determines where to read from
+        prove(end, place.folder)  # it determines where to read from
         # Each time: volumes may be put back while this process lives.
         if (why := why_of_another_log(WholeLog(log, place.folder, place.identity), end, end.last.lsn, settings)) is not None:
             raise InvariantViolated(f"{why}. Nothing was archived: give each its own destination")

@@ -14,7 +14,7 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper.codecs.herddb.log_entry import decode_log_entry
-from herdkeeper_jobs.archive.segment import SegmentManifest, entry_at, holds, oldest_segment, proven, read_segment, segments_one_by_one
+from herdkeeper_jobs.archive.segment import SegmentManifest, entry_at, holds, oldest_segment, prove, read_segment, segments_one_by_one
 from herdkeeper_jobs.bookkeeper.reader import (
     DEFAULT_SETTINGS,
     EntryUnreadableError,
@@ -141,7 +141,7 @@ def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogPart
             _require_beginning(segment, begin)
         if segment.first.lsn > target:
             raise CheckpointRefused(_not_archived(needed, segment, target))
-        proven(segment, whole.folder)
+        prove(segment, whole.folder)
         needed.append(segment)
         if target <= segment.last.lsn:
             if not holds(segment, whole.folder, target):

@@ -5,7 +5,7 @@ created if absent. Its file is below `log/data/<run>/`, and fsynced and read bac
 archivers can't both continue, and gaps are noticed; only the oldest segment may be deleted. Files are Parquet with `SEGMENT_SCHEMA`.
 
 An encrypted segment's manifest has `schemaVersion` 2. It has the same plain part, which is only positions and times, with a sealed copy:
-see `proven`.
+see `prove`.
 """
 
 from __future__ import annotations
@@ -280,20 +280,19 @@ def _with_sealed(segment: SegmentManifest, encryption: Encryption, key: Key) -> 
     return segment.model_copy(update={"encryption": encryption.with_sealed(sealed)})
 
 
-def proven(segment: SegmentManifest, folder: StoredPath) -> SegmentManifest:
-    """Returns the segment if its manifest equals the sealed one; a plain one unchecked.
+def prove(segment: SegmentManifest, folder: StoredPath) -> None:
+    """Checks that an encrypted segment's manifest equals the sealed one.
 
     Raises:
         InvariantViolated: it was changed.
         KeyUnusable: its key is missing.
     """
     if (encryption := segment.encryption) is None:
-        return segment
+        return
     path = manifest_path(folder, segment.first.lsn)
     sealed = keyring().open(encryption.sealed, encryption, str(path))
     if SegmentManifest.model_validate_json(sealed) != segment.model_copy(update={"encryption": encryption.with_sealed("")}):
         raise InvariantViolated(f"{path} was changed: its content differs from what the key {encryption.key_name!r} sealed")
-    return segment
 
 
 def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:

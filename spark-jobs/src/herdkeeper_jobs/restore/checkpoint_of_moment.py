@@ -27,7 +27,7 @@ from herdkeeper_jobs.archive.segment import (
     holds,
     newest_segment,
     oldest_segment,
-    proven,
+    prove,
     read_segment,
     segments,
     segments_one_by_one,
@@ -250,7 +250,7 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
         why = f"the archive begins with {oldest.first.lsn}, and no checkpoint exists that holds nothing later"
         raise NothingToBeginWith(why, why, base)
     for segment in segments_one_by_one(whole.folder, whole.identity, base if isinstance(base, Lsn) else None):
-        proven(segment, whole.folder)  # its times decide the cut
+        prove(segment, whole.folder)  # its times decide the cut
         if segment.highest_timestamp_millis > time_.millis:
             return _before_first_later(whole, segment, time_)
     end = newest_segment(whole.folder, whole.identity) or oldest
