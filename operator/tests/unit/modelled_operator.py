@@ -30,6 +30,7 @@ from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
 from herdkeeper.planning.actions import Annotate, BarPromotion, ChangeTablespaceRecord, SetCopyAside, SetLogPin
+from herdkeeper.protocol.log_pin import CHECKPOINT
 from herdkeeper.shared import names
 from herdkeeper.shared.unknown import Unknown
 
@@ -125,7 +126,7 @@ class Marks:
 
 @dataclass(frozen=True)
 class Pin:
-    """The operator's pin on the log."""
+    """The operator's pin on the log for Checkpoints."""
 
     lsn: Lsn | None
 
@@ -243,7 +244,7 @@ def adjusting_orders(seen: Seen) -> tuple[Order, ...]:
 
 
 def _order(action: object) -> Order | None:
-    """None for what does not touch data: the connection's Secret."""
+    """None for what does not touch data, such as the connection's Secret, and for pins that are not modelled."""
     match action:
         case ChangeTablespaceRecord(record=record):
             return Replicas(tuple(map(_number_of, record.replicas)), 0)
@@ -256,7 +257,7 @@ def _order(action: object) -> Order | None:
             assert name.startswith(names.SET_ASIDE_PREFIX)
             assert text is not None
             return Marks(_number_of(name.removeprefix(names.SET_ASIDE_PREFIX)), text)
-        case SetLogPin(lsn=lsn):
+        case SetLogPin(path=path, lsn=lsn) if path.endswith(f"/{CHECKPOINT}"):
             return Pin(lsn)
         case _:
             return None

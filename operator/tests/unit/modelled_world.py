@@ -61,8 +61,11 @@ class Scope:
 
     def explored(self, most_states: int) -> Explored:
         """All states that can be reached, up to a number."""
-        explorer = Explorer[World](self._steps, lambda world: world.mistake or wrong_with(world.log))
+        explorer = Explorer[World](self._steps, self._wrong)
         return explorer.explore(World(self.start, self.resource, faults=self.most_faults), most_states)
+
+    def _wrong(self, world: World) -> str | None:
+        return world.mistake or wrong_with(world.log) or (_released_too_early(world) if self.keeps else None)
 
     def _steps(self, world: World) -> Steps:
         for number in range(len(world.log.nodes)):
@@ -104,6 +107,13 @@ def _verified(world: World) -> Steps:
     lsn = max((node.lsn for node in world.log.nodes if node.role == "leader"), default=START)
     if lsn > (world.verified or START):
         yield f"a Checkpoint up to {lsn} is verified", world._replace(verified=lsn)
+
+
+def _released_too_early(world: World) -> str | None:
+    """What the next Checkpoint needs is gone: what comes after the newest one, or all of the log."""
+    since = (world.verified or START)[0]
+    gone = [number for number, ledger in enumerate(world.log.ledgers) if ledger.dropped and number >= since]
+    return f"ledger {gone[0]} is gone, which the next Checkpoint needs" if gone else None
 
 
 def _lead(world: World, order: Lead) -> tuple[str, World]:

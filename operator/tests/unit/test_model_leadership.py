@@ -12,11 +12,15 @@ from dataclasses import replace
 import pytest
 from exploration import MORE_FAULTS
 from modelled_nodes import Rules, settled, unwritten
-from modelled_operator import lead_orders
+from modelled_operator import adjusting_orders, lead_orders
 from modelled_world import Scope
 
+from herdkeeper.herddb.log import plan_pins
 from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.tablespace import verdicts as replica_verdict
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.protocol.log_pin import BEGIN
+from herdkeeper.shared.unknown import Unknown
 
 MOST_STATES = 80_000 if MORE_FAULTS == 0 else 400_000
 
@@ -27,7 +31,7 @@ SCOPES = {
     "followers that fail": Scope(settled(), 1, frozenset({"crash", "refused"})),
     "the release of the log": Scope(settled(), 2, frozenset({"crash", "away"}), rows=1, ledgers=2),
     "copies that are known to differ": Scope(settled(), 2, KNOWLEDGE_LOST, rows=1),
-    "the log that a Checkpoint needs": Scope(settled(), 1, frozenset({"operator crash"}), rows=1, ledgers=2, keeps=True),
+    "the log that a Checkpoint needs": Scope(settled()._replace(pin=BEGIN), 1, frozenset({"operator crash"}), 1, 3, keeps=True),
 }
 
 
@@ -47,6 +51,26 @@ def test_whatever_happens_in_whichever_order_no_rule_is_broken(scope: Scope) -> 
 )
 def test_without_one_of_the_node_programs_rules_a_story_is_found_that_breaks_it(without: Rules, scope: str, wrong: str) -> None:
     replace(SCOPES[scope], rules=without).explored(MOST_STATES).require_wrong(wrong)
+
+
+@pytest.fixture
+def pins_are_a_ledger_ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The operator lets go of the ledger in which the newest Checkpoint ends."""
+    newest = plan_pins._newest
+
+    def ahead(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:
+        found = newest(seen, uuid)
+        return ((found[0][0] + 1, 0), found[1]) if isinstance(found, tuple) else found
+
+    monkeypatch.setattr(plan_pins, "_newest", ahead)
+    adjusting_orders.cache_clear()
+    yield
+    adjusting_orders.cache_clear()
+
+
+@pytest.mark.usefixtures("pins_are_a_ledger_ahead")
+def test_with_a_pin_that_is_ahead_of_the_newest_checkpoint_a_story_is_found_in_which_the_next_one_lacks_log() -> None:
+    SCOPES["the log that a Checkpoint needs"].explored(MOST_STATES).require_wrong("ledger 0 is gone, which the next Checkpoint needs")
 
 
 @pytest.fixture
