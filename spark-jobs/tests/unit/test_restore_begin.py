@@ -45,6 +45,7 @@ def test_a_restore_knows_how_far_it_came(situation: str, tables: set[str], heade
         ("some of the checkpoint's tables", {"a"}, None, r"did not make \(a\)"),
         ("somebody's table beside ours", {OURS, "a", "mine"}, HEADER, r"did not make \(mine\)"),
         ("bookkeeping without a header beside tables", {OURS, "a"}, None, r"did not make \(a\)"),
+        ("bookkeeping without a header beside all tables", {OURS, "a", "b"}, None, r"did not make \(a, b\)"),
         ("another restore", {OURS, "a"}, replace(HEADER, manifest_hash="other", manifest="/m2.json"), "of /m2.json"),
     ],
 )

@@ -168,6 +168,19 @@ def test_rows_that_violate_a_unique_index_are_reported_with_what_to_do() -> None
             ChunkLoader(PlayedTablespace().session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
 
 
+def test_a_row_that_a_statement_did_not_change_is_not_taken_for_loaded() -> None:
+    class Missing(PlayedTransaction):
+        def execute_batch(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[int]:
+            return [0, *super().execute_batch(sql, rows)[1:]]
+
+    tablespace = PlayedTablespace()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "PlayedTransaction", Missing)
+        with pytest.raises(InvariantViolated, match=r"file#0\+0: 1 of 3 rows were not changed by INSERT INTO"):
+            ChunkLoader(tablespace.session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
+    assert (tablespace.marks, tablespace.rows) == ({}, [])
+
+
 def test_a_tablespace_that_nobody_leads_ends_the_run_and_names_the_chunk() -> None:
     tablespace = PlayedTablespace([Fault.BEFORE_BEGIN] * 100)
     with pytest.raises(RestoreRetryable, match=r"file#0\+0 could not be loaded in 10 attempts.*not me"):
