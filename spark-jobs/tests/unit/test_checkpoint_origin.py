@@ -384,6 +384,20 @@ def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with
     assert recovery_window(whole, folder) is None
 
 
+@pytest.mark.parametrize(("restart", "begins"), [(2, True), (1, False)], ids=["nothing is open there", "a transaction began before"])
+def test_a_window_does_not_begin_with_a_checkpoint_that_needs_more_than_is_archived(
+    log: PlayedLog, tmp_path: Path, restart: int, begins: bool
+) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    archive(log, folder)
+    made_at(folder, 2, None, restart_lsn=Position(ledger_id=3, entry_id=restart))
+    found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (3, 2)))
+    assert found is not None
+    delete_segments(folder, found.going)
+    window = recovery_window(WholeLog(source(log), folder, IDENTITY), folder)
+    assert (None if window is None else window.begin) == (Lsn(3, 2) if begins else None)
+
+
 @pytest.mark.parametrize(
     ("at", "held"),
     [
