@@ -199,6 +199,14 @@ def test_batches_of_any_size_give_the_same_changes_to_one_process_and_to_one_aft
     assert all(keys[len(keys) - len(rest) :] == rest for rest in restarted)
 
 
+def test_a_reader_that_is_asked_from_an_earlier_offset_gives_what_it_gave(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    log.write(9, FOLLOWED, closed=False)
+    stream = reader(log, maxEntriesPerBatch="3")
+    keys, offsets = drained(stream, stream.initialOffset())
+    assert [drained(stream, offsets[number])[0] for number in (1, 0)] == [drained(reader(log), offsets[1])[0], keys]
+
+
 LARGE = 10_000
 
 
@@ -608,6 +616,16 @@ def test_a_log_that_is_read_in_two_parts_gives_the_same_changes_as_in_one(log: L
     restart = first.restart or log[cut][0]
     again = [(lsn, item) for lsn, item in log if lsn >= restart]
     assert before + committed(again, after=log[cut][0]) == committed(log)
+
+
+def test_a_transaction_that_had_committed_beside_an_open_one_is_not_given_again() -> None:
+    """A reader that restarts reads both again, from the beginning of the open one on."""
+    begun = [entry(LogEntryType.BEGIN, 1), insert("t", b"a", b"1", 1), entry(LogEntryType.BEGIN, 2), insert("t", b"b", b"2", 2)]
+    log = in_one_ledger(*begun, entry(LogEntryType.COMMIT, 2), entry(LogEntryType.COMMIT, 1))
+    first = CommittedChanges(None)
+    assert [change.entry.key for change in taken(first, log[:5])] == [b"b"]
+    assert first.restart == log[0][0]
+    assert [change.entry.key for change in committed(log, after=log[4][0])] == [b"a"]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
