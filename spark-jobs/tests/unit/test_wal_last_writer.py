@@ -82,6 +82,44 @@ def test_a_batch_is_placed_as_each_of_its_changes_is(log: Log, data: st.DataObje
     assert placed == placed_one_by_one(changes, timeline)
 
 
+@pytest.mark.parametrize(
+    ("log", "left"),
+    [
+        (
+            in_one_ledger(
+                create("t", "u"),
+                *(entry(LogEntryType.BEGIN, number) for number in (1, 2)),
+                insert("t", b"k", b"of the table that was dropped", 1),
+                entry(LogEntryType.DROP_TABLE, 0, "t"),
+                create("t", "v", 2),
+                insert("t", b"l", b"of its maker", 2),
+                *(entry(LogEntryType.COMMIT, number) for number in (1, 2)),
+            ),
+            {"v": {b"l": b"of its maker"}},
+        ),
+        (
+            in_one_ledger(
+                *(entry(LogEntryType.BEGIN, number) for number in (1, 2)),
+                create("t", "u", 1),
+                entry(LogEntryType.DROP_TABLE, 0, "t"),
+                create("t", "v", 2),
+                insert("t", b"l", b"of its maker", 2),
+                entry(LogEntryType.ROLLBACK, 1),
+                entry(LogEntryType.COMMIT, 2),
+            ),
+            {"v": {b"l": b"of its maker"}},
+        ),
+    ],
+    ids=["a COMMIT before that of another one's table", "a ROLLBACK beside another one's table"],
+)
+def test_a_table_of_the_same_name_is_its_makers_alone(log: Log, left: Tables) -> None:
+    """Random logs hardly have such transactions."""
+    timeline, changes = timeline_of(log), row_changes(log)
+    placed = [row for batch in in_batches(changes, 10) for row in BatchPlacing(timeline).place(batch).to_pylist()]
+    assert placed == placed_one_by_one(changes, timeline)
+    assert folded(log) == replayed(log) == left
+
+
 @pytest.fixture(params=["passed on by Spark", "in files"])
 def blocks(request: pytest.FixtureRequest, tmp_path: Path) -> Blocks:
     return Blocks(tmp_path if request.param == "in files" else None)
