@@ -235,6 +235,16 @@ def test_keys_whose_lowest_bits_are_alike_are_folded_as_fast_as_others(size: int
     assert len(np.unique(hashes & np.uint64(0xFFFF))) > 50_000, "Arrow groups numbers by their lowest bits"
 
 
+def test_keys_of_two_lengths_with_one_hash_are_two_keys() -> None:
+    """Whoever inserts rows can find such keys."""
+    seven = b"seven b"
+    step = int(last_writer._LENGTH_MULTIPLIER)
+    eight = (int.from_bytes(seven, "little") ^ (7 * step ^ 8 * step) % (1 << 64)).to_bytes(8, "little")
+    rows = pa.Table.from_batches([changes_of(np.arange(3), 0, [seven, eight, seven].__getitem__)])
+    assert len(set(last_writer._hashes(rows).tolist())) == 1
+    assert fold(rows).column("row_key").to_pylist() == [eight, seven]
+
+
 def test_the_same_key_of_two_tables_is_two_keys() -> None:
     rows = changes_of(np.array([1, 1, 1]), 0)
     of_two = rows.set_column(0, "table_index", pa.array([0, 1, 0], pa.int32()))
