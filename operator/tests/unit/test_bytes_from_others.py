@@ -48,7 +48,7 @@ from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.protocol.log_archive import decode_archive_progress, decode_expiry_order
 from herdkeeper.protocol.log_pin import decode_log_pin, decode_stream_pin
-from herdkeeper.protocol.self_report import decode_line
+from herdkeeper.protocol.self_report import MOST_NAMES, decode_line
 from herdkeeper.shared import names
 from herdkeeper.shared.time import moment_of
 from herdkeeper.sql import frames
@@ -244,3 +244,11 @@ def test_what_is_long_is_read_or_refused_soon(decoder: Decoder) -> None:
         began = time.thread_time()
         decoder.try_on(data)
         assert time.thread_time() - began < _MOST_CPU_SECONDS, data[:12]
+
+
+@pytest.mark.parametrize("field", ["unacknowledgedSeconds", "failed", "blockedSeconds"])
+def test_of_a_report_with_names_without_end_nothing_is_kept(field: str) -> None:
+    """The last report of each node is kept, and it may have a mebibyte."""
+    named = {str(number): 1.0 for number in range(MOST_NAMES + 1)}
+    assert decode_line(b"alive " + _json(_ALIVE)) is not None
+    assert decode_line(b"alive " + _json({**_ALIVE, field: list(named) if field == "failed" else named})) is None

@@ -51,6 +51,10 @@ class SelfReport:
         return frozenset(zookeeper | {f"waits: {name}" for name in self.unacknowledged} | {f"failed: {name}" for name in self.failed})
 
 
+MOST_NAMES = 3000
+"""In a report. The last one of each node is kept, and a pod of anybody's may be taken for a node."""
+
+
 def decode_line(line: bytes) -> SelfReport | None:
     """Decode a line, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[],
     "blockedSeconds":{"app":75},"users":{"revision":"0d1f","refused":null}}`.
@@ -62,6 +66,8 @@ def decode_line(line: bytes) -> SelfReport | None:
     try:
         said = json.loads(line.removeprefix(PREFIX))
         users = said.get("users")
+        if sum(map(len, (said["unacknowledgedSeconds"], said["failed"], said.get("blockedSeconds", {})))) > MOST_NAMES:
+            return None
         answers, seconds = bool(said["zooKeeper"]["answers"]), float(said["zooKeeper"]["seconds"])
         return SelfReport(
             zookeeper_silent=0.0 if answers else seconds,
