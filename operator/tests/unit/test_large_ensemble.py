@@ -17,6 +17,7 @@ from test_plan_herddb import LOG
 
 from herdkeeper.bookkeeper.observe.bookies import MOST_BOOKIES, read_ledgers_metadata
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
+from herdkeeper.clients import zookeeper_member
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.look import MOST_LOOK_BYTES, look
 from herdkeeper.clients.zookeeper import MOST_DATA, EnsembleError, EnsembleSessions
@@ -159,4 +160,17 @@ def test_a_name_that_leads_nowhere_is_an_answer_that_can_not_be_had(name: str) -
         with pytest.raises(EnsembleError):
             sessions.at(address).changed_many([f"/herd/replicas/u/{name}"])
         assert sessions.at(address).read("/herd") == (b"x", 0)
+        sessions.stop()
+
+
+def test_a_member_that_tells_of_other_names_each_time_has_no_watches_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zookeeper_member, "MOST_WATCHED", 5)
+    woken = threading.Event()
+    with ensemble(b"x") as address:
+        sessions = EnsembleSessions()
+        for number in range(7):
+            assert not woken.is_set()
+            assert sessions.at(address).read(f"/{number}", lambda _: woken.set()) is not None
+        assert sessions.at(address).read("/7") is not None
+        assert woken.wait(LONG), "another session has taken its place, and what waits looks again"
         sessions.stop()

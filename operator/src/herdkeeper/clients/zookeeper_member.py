@@ -37,6 +37,8 @@ MOST_BYTES = 4 << 20
 """Of an answer: the default limit of ZooKeeper's own client (`jute.maxbuffer`)."""
 MOST_BYTES_WAITING = 2 * MOST_BYTES
 """Of the answers that nobody has taken yet: 64 requests may be under way."""
+MOST_WATCHED = 50_000
+"""Paths. A member that tells of other names at each read would have them pile up: kazoo keeps a watch until it is called."""
 
 
 Wake = Callable[[Any], None]
@@ -54,20 +56,24 @@ class EnsembleCredentials:
 NOBODY = EnsembleCredentials()
 
 
+@dataclass
+class Waiting:
+    """Bytes that came since an answer was taken last."""
+
+    size: int = 0
+
+
 class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection with a size limit for answers: kazoo would keep any announced size in memory.
+    """kazoo's connection with a size limit for answers: kazoo would keep any announced size in memory."""
 
-    `waiting` are the bytes since an answer was taken last.
-    """
-
-    waiting = 0
+    waiting: Waiting
 
     def _read(self, length: int, timeout: float) -> bytes:
         if not 0 <= length <= MOST_BYTES:
             raise ConnectionDropped(f"an answer of {length} bytes is refused: at most {MOST_BYTES}")
-        self.waiting += length
-        if self.waiting > MOST_BYTES_WAITING:
-            raise ConnectionDropped(f"answers of {self.waiting} bytes are refused: at most {MOST_BYTES_WAITING}")
+        self.waiting.size += length
+        if self.waiting.size > MOST_BYTES_WAITING:
+            raise ConnectionDropped(f"answers of {self.waiting.size} bytes are refused: at most {MOST_BYTES_WAITING}")
         return bytes(super()._read(length, timeout))
 
 
@@ -76,14 +82,11 @@ class BoundedClient(KazooClient):  # type: ignore[misc]
 
     _connection: Any
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, waiting: Waiting, **settings: Any) -> None:
         super().__init__(**settings)
         made = self._connection
         self._connection = _BoundedConnection(self, made.retry_sleeper, logger=made.logger, sasl_options=made.sasl_options)
-
-    def taken(self) -> None:
-        """Record that an answer was taken."""
-        self._connection.waiting = 0
+        self._connection.waiting = waiting
 
 
 class MemberSession:
@@ -102,7 +105,9 @@ class MemberSession:
     ) -> None:
         identity, password = credentials.identity, credentials.password
         self._encrypted = None if identity is None else MutualTlsHandler(identity)
+        self._waiting = Waiting()
         self.client = BoundedClient(
+            waiting=self._waiting,
             hosts=member,
             timeout=SESSION_SECONDS,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 0.5},
@@ -139,7 +144,7 @@ class MemberSession:
             self._silent = True
             raise
         finally:
-            self.client.taken()
+            self._waiting.size = 0
             if time.monotonic() - began < ANSWER_SECONDS:
                 self._patience_seconds = ANSWER_SECONDS
 
@@ -150,9 +155,12 @@ class MemberSession:
         return min(2 * self._patience_seconds, LONGEST_ANSWER_SECONDS) if self._silent else ANSWER_SECONDS
 
     def watched_by(self, wake: Wake | None) -> Wake | None:
-        """Returns a watch that is also called when the session ends: kazoo does not notify the watchers of a stopped one."""
+        """Returns a watch that is also called when the session ends: kazoo does not notify the watchers of a stopped one. Another session
+        follows one that watches too much.
+        """
         if wake is not None:
             self._wakes.add(wake)
+            self._silent = self._silent or len(self.client._data_watchers) + len(self.client._child_watchers) > MOST_WATCHED
         return wake
 
     def end(self) -> threading.Thread:
