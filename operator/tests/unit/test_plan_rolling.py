@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_spec
 
@@ -9,9 +11,12 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.planning.actions import Apply, Wait
+from herdkeeper.planning.intent import needed_apply
 from herdkeeper.planning.rolling import Gate, being_recreated, roll
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
+from herdkeeper.zookeeper.build import build_zookeeper
+from herdkeeper.zookeeper.state import Ensemble
 
 OPEN, CLOSED = Gate(None), Gate("something else is disrupted")
 
@@ -80,3 +85,18 @@ def test_a_pod_that_does_not_start_from_an_earlier_template_holds_up_no_repair(m
     found["StatefulSet", "bk-bookie-0"]["status"] = {"updateRevision": "r"}
     found["Pod", "bk-bookie-0-0"]["metadata"]["labels"] = {names.REVISION_LABEL: made_from}
     assert being_recreated(objects(found), {"bk-bookie-0-0": "bk-bookie-0"}, {}) == expected
+
+
+def zookeeper():
+    return build_zookeeper(Ensemble(quickstart("ZooKeeperCluster"), objects()))[-1]
+
+
+@pytest.mark.parametrize("manifest", [zookeeper(), herddb("one")], ids=["members", "SQL nodes"])
+@pytest.mark.parametrize("when", ["whenDeleted", "whenScaled"])
+def test_a_stateful_set_that_would_take_its_volumes_along_is_put_right(manifest, when):
+    """It goes with its resource, under deletionPolicy Retain, too."""
+    found = deepcopy(live([manifest]))
+    assert needed_apply(manifest, objects(found)) is None
+    spec = found["StatefulSet", manifest["metadata"]["name"]]["spec"]
+    spec["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Retain", "whenScaled": "Retain", when: "Delete"}
+    assert needed_apply(manifest, objects(found)) is not None

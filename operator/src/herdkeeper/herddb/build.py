@@ -181,6 +181,7 @@ def _stateful_set(cluster: HerdDBCluster, log: LogStore, secret: str, config: st
             "podManagementPolicy": "Parallel",
             # The operator restarts the nodes itself (herddb/plan/restart.py): followers first, leaders after their leaderships moved.
             "updateStrategy": {"type": "OnDelete"},
+            "persistentVolumeClaimRetentionPolicy": pod.KEPT_CLAIMS,
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(

@@ -80,6 +80,11 @@ def claim_spec(volume: VolumeClaim) -> Json:
     return spec if volume.storage_class_name is None else {**spec, "storageClassName": volume.storage_class_name}
 
 
+KEPT_CLAIMS: Json = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+"""What a StatefulSet does with its claims. It is Kubernetes' default; stated, so that what somebody else sets is put back: the StatefulSet
+goes with its resource, and would take all volumes along under deletionPolicy Retain, too."""
+
+
 def config_volume(config_map: str) -> Json:
     """The volume with the configuration."""
     return {"name": "config", "configMap": {"name": config_map}}

@@ -207,6 +207,7 @@ def _stateful_set(ensemble: Ensemble, config_hash: str, read_at_start: Mapping[s
             "podManagementPolicy": "Parallel",
             # The operator deletes outdated pods itself: the leader last, and only while all members are in step.
             "updateStrategy": {"type": "OnDelete"},
+            "persistentVolumeClaimRetentionPolicy": pod.KEPT_CLAIMS,
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), marks, cluster.spec.pods),
