@@ -78,6 +78,12 @@ def test_a_bookie_that_a_quota_refuses_is_told_from_one_that_does_not_serve():
     assert summary(WITHOUT_FIRST, cluster=more).health.reason is Reason.BOOKIES_NOT_READY
 
 
+def test_where_no_bookie_serves_more_is_wrong_than_that_some_are_not_made():
+    """Rolls of others go on beside bookies that are missing."""
+    none = BookieFleet(CLUSTER, objects(), STORE, replace(HEALTHY, writable=frozenset(), cookies=frozenset()), TOKENS)
+    assert summarize_bookkeeper(none).health.reason is Reason.BOOKIES_NOT_READY
+
+
 @pytest.mark.parametrize(("config", "told"), [({}, "(0.95)"), ({"diskUsageThreshold": "0.8"}, "(0.8)")])
 def test_a_read_only_bookie_is_told_with_the_threshold_that_it_has(config, told):
     full = replace(WITHOUT_FIRST, read_only=frozenset({FIRST}))

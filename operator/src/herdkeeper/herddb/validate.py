@@ -43,8 +43,8 @@ def _ensemble_beyond_bookies(cluster: HerdDBCluster, bookkeeper: BookKeeperClust
         yield Refusal(
             "spec.ledgers.ensembleSize",
             str(ensemble_size),
-            f"the BookKeeperCluster {bookkeeper.metadata.name} has {counted(bookkeeper.spec.bookies, 'bookie')}, so no ledger could be "
-            "opened",
+            f"the BookKeeperCluster {bookkeeper.metadata.name} declares {counted(bookkeeper.spec.bookies, 'bookie')}, and a ledger needs "
+            "as many as its ensemble",
             f"create a HerdDBCluster with an ensembleSize of at most {bookkeeper.spec.bookies}, "
             f"or raise spec.bookies of {bookkeeper.metadata.name} to {ensemble_size + 1} (one to spare)",
         )
