@@ -8,6 +8,7 @@ import pytest
 from situations import live, objects, pods, with_spec, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 
+from herdkeeper.api.bookkeeper_cluster import AutoRecovery
 from herdkeeper.bookkeeper.build.bookies import build_autorecovery
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Marks, MetadataAbsent, Naming
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
@@ -76,6 +77,15 @@ def test_a_bookie_that_a_quota_refuses_is_told_from_one_that_does_not_serve():
     assert (health.status, health.reason) == ("False", Reason.BOOKIES_MISSING)
     assert health.message.startswith("4 of 5 bookies are writable (bk-bookie-4-0: no pod")
     assert summary(WITHOUT_FIRST, cluster=more).health.reason is Reason.BOOKIES_NOT_READY
+
+
+def test_bookies_whose_lost_copies_nobody_replaces_are_not_healthy_unless_their_resource_says_so():
+    """BookKeeper's own tools disable it, such as for a maintenance, and nobody may remember."""
+    disabled = replace(HEALTHY, replication_enabled=False)
+    health = summary(disabled).health
+    assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_OFF)
+    assert "kubectl exec bk-bookie-0-0 -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e" in health.message
+    assert summary(disabled, cluster=with_spec(CLUSTER, auto_recovery=AutoRecovery(enabled=False))).health.status == "True"
 
 
 def test_where_no_bookie_serves_more_is_wrong_than_that_some_are_not_made():

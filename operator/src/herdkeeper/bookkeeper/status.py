@@ -229,6 +229,11 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
     if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
         serve = f"the bookies serve, but not all pods of {named.autorecovery} are Ready ({fleet.trouble_of_autorecovery})"
         return Health("False", Reason.AUTORECOVERY_NOT_READY, serve)
+    known = fleet.metadata if isinstance(fleet.metadata, LedgersMetadata) else None
+    if fleet.cluster.spec.auto_recovery.enabled and known is not None and not known.replication_enabled:
+        how = f"`kubectl exec {named.pod(serving[0])} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
+        off = "the bookies serve, but autorecovery is disabled in BookKeeper's metadata, so lost copies are not replaced"
+        return Health("False", Reason.AUTORECOVERY_OFF, f"{off}: enable it with {how}")
     leaving = f"; being drained: {', '.join(map(named.stateful_set, numbers.leaving))}" if numbers.leaving else ""
     lost = f"; lost, and replaced: {', '.join(named.stateful_set(each.number) for each in numbers.lost)}" if numbers.lost else ""
     return Health("True", Reason.READY, f"{counted(len(serving), 'bookie is', 'bookies are')} writable{leaving}{lost}")
