@@ -73,7 +73,8 @@ def match(segments: pa.Table, holdings: pa.Table) -> Matched:
     _require_no_losses(shares, found)
     suspect = np.zeros(len(shares.ledgers), bool)
     suspect[found.ledger[_IS_SUSPECT[found.state]]] = True
-    suspect[_ledgers_that_disagree(shares, found, holdings)] = True
+    suspect[_different_copies(shares, found, holdings)] = True
+    suspect[_broken_lengths(found, holdings)] = True
     of_suspects = suspect[found.ledger]
     return Matched(_tallies(shares, found, suspect), holdings.filter(pa.array(of_suspects)))
 
@@ -193,13 +194,8 @@ def _require_no_losses(shares: _Shares, found: _Found) -> None:
         )
 
 
-def _ledgers_that_disagree(shares: _Shares, found: _Found, holdings: pa.Table) -> Numbers:
-    """Indexes in `ledgers`, with duplicates."""
-    return np.concatenate([_different_copies(shares, found, holdings), _broken_lengths(found, holdings)])
-
-
 def _different_copies(shares: _Shares, found: _Found, holdings: pa.Table) -> Numbers:
-    """Finds ledgers with two fully read, intact shares that differ in common entries.
+    """Finds, as indexes in `ledgers`, those with two fully read, intact shares that differ in common entries.
 
     It compares sums over a share's entries of one class: entries with copies in the same positions.
     """
@@ -229,7 +225,7 @@ def _different_copies(shares: _Shares, found: _Found, holdings: pa.Table) -> Num
 
 
 def _broken_lengths(found: _Found, holdings: pa.Table) -> Numbers:
-    """Finds ledgers with two lengths up to the same entry, or a length other than 0 before the first."""
+    """Finds, as indexes in `ledgers`, those with two lengths up to the same entry, or a length other than 0 before the first."""
     known = np.asarray(holdings.column("length_after").is_valid())
     if not known.any():
         return np.empty(0, np.int64)

@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 
 from herdkeeper_jobs.archive.window import Window
 from herdkeeper_jobs.manifests.manifest import Identity, Making, ManifestBase, Outline
@@ -187,8 +186,11 @@ def checkpoint_history(identity: Identity, listing: Listing, window: Window | Wi
         is_whole = gap is not None and gap.is_whole and whole
         entries.append(Link(each, _start(each, recorded, unreadable, existing), None if gap is None else Gap(gap.millis, is_whole)))
         before, whole = each, True
-    notable = tuple(chain(_warnings_of_window(window), _warnings_of_entries(entries)))
-    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, notable)
+    notable = list(_warnings_of_entries(entries))
+    if isinstance(window, WindowUnknown):
+        words = f"The archive of the log can't be read, so its range is unknown: {window.reason}"
+        notable.insert(0, HistoryWarning(WarningLevel.DOUBTFUL, words))
+    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, tuple(notable))
 
 
 def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None:
@@ -209,11 +211,6 @@ def _start(each: Recorded, recorded: Mapping[str, Recorded], unreadable: frozens
     if base is not None:
         return Start.THERE if base.run_id == each.base.run_id else Start.REPLACED
     return Start.THERE if each.base.manifest in existing else Start.GONE
-
-
-def _warnings_of_window(window: Window | WindowUnknown | None) -> Iterator[HistoryWarning]:
-    if isinstance(window, WindowUnknown):
-        yield HistoryWarning(WarningLevel.DOUBTFUL, f"The archive of the log can't be read, so its range is unknown: {window.reason}")
 
 
 def _warnings_of_entries(entries: list[Link | Unreadable]) -> Iterator[HistoryWarning]:

@@ -19,7 +19,6 @@ from herdkeeper_jobs.checkpoint.node_http import (
     FollowerDigest,
     LeaderCounts,
     NotCounted,
-    NotHeld,
     follower_digest,
     leader_counts,
     log_position,
@@ -125,15 +124,10 @@ def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest
         if isinstance(answer, FollowerDigest):
             return answer
         reason = answer.reason
-        if not _passed(answer, ahead):
+        if answer.position is None or answer.position <= ahead:
             raise CheckpointRetryable(f"the follower was not held at {ahead}: {reason}")
-        assert answer.position is not None
         lsn = answer.position
     raise CheckpointRetryable(f"the follower was past every LSN before it could be held there: {reason}")
-
-
-def _passed(answer: NotHeld, lsn: Lsn) -> bool:
-    return answer.position is not None and answer.position > lsn
 
 
 def _require_confirmed(log: WholeLog, lsn: Lsn) -> None:
