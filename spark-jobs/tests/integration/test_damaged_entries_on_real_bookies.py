@@ -6,7 +6,8 @@ Only real bookies show how their caches, their index, a restart and a compaction
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,8 +126,10 @@ class Stage:
         return read.metadata.segments[0].bookies
 
 
-@pytest.fixture
-def stage() -> Iterator[Stage]:
+@contextmanager
+def staged(more: Mapping[str, object]) -> Iterator[Stage]:
+    """`more` are further settings of the bookies."""
+
     def damage(folder: Path) -> None:
         where = (str(folder / "ledgers"), str(folder / "journal"))
         command = ["java", "-cp", f"{jars_of('bookkeeper')}/*", str(TOOL), *where, str(LEDGER), str(DAMAGED), str(DAMAGED), "damage"]
@@ -134,7 +137,7 @@ def stage() -> Iterator[Stage]:
 
     with servers() as running:
         running.start_zookeeper()
-        names = running.start_bookies(4, HASTY)
+        names = running.start_bookies(4, {**HASTY, **more})
         with running.client() as client:
             ledgers = [SyntheticLedger(OTHERS, tuple(names[:3]), 1000, 200), SyntheticLedger(LEDGER, tuple(names[:3]), ENTRIES, 200)]
             write_metadata(client, LEDGERS_ROOT, ledgers)
@@ -143,6 +146,12 @@ def stage() -> Iterator[Stage]:
             running.restart_bookie(HURT, damage)
             assert (running.folder / OLD_LOG).exists()
             yield Stage(running, client)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with staged({}) as made:
+        yield made
 
 
 def test_a_rewrite_of_a_damaged_entry_in_place_does_not_last(stage: Stage) -> None:
@@ -170,6 +179,16 @@ def test_a_rewrite_of_a_damaged_entry_in_place_does_not_last(stage: Stage) -> No
     stage.compact_the_old_log()
     stage.restart()
     assert stage.read(DAMAGED) == ["damaged"]
+
+
+def test_a_compaction_of_the_images_storage_brings_no_old_record_back() -> None:
+    with staged({"ledgerStorageClass": "io.herdkeeper.bookie.GuardedLedgerStorage"}) as stage:
+        stage.write_in_place(*range(DAMAGED + 1))
+        stage.restart()
+        assert set(stage.read(*range(ENTRIES))) == {"whole"}
+        stage.compact_the_old_log()
+        stage.restart()
+        assert set(stage.read(*range(ENTRIES))) == {"whole"}
 
 
 def test_a_repaired_entry_is_whole_after_a_flush_after_restarts_and_after_a_compaction(stage: Stage) -> None:

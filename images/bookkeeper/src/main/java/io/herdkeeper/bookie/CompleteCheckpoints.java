@@ -3,9 +3,14 @@ package io.herdkeeper.bookie;
 import io.netty.buffer.ByteBufAllocator;
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.bookkeeper.bookie.CheckpointSource.Checkpoint;
+import org.apache.bookkeeper.bookie.EntryLocation;
 import org.apache.bookkeeper.bookie.LedgerDirsManager;
-import org.apache.bookkeeper.bookie.storage.EntryLogger;
 import org.apache.bookkeeper.bookie.storage.ldb.LedgerMetadataIndex;
 import org.apache.bookkeeper.bookie.storage.ldb.SingleDirectoryDbLedgerStorage;
 import org.apache.bookkeeper.conf.ServerConfiguration;
@@ -26,23 +31,30 @@ import org.apache.bookkeeper.stats.StatsLogger;
  */
 final class CompleteCheckpoints extends SingleDirectoryDbLedgerStorage {
 
+    /** The name of a file that is written to see whether a disk takes one, and its size. */
+    static final String PROBE = "probe";
+    private static final int PROBE_BYTES = 1 << 16;
+
     private final Runnable restart;
     private final LedgerDirsManager folders;
     private final LedgerDirsManager indexFolders;
     private final long room;
+    private final GuardedEntryLog log;
     private final LedgerMetadataIndex index;
     /** Guarded by {@code flushMutex}. */
     private boolean hasFailed;
 
-    /** Calls {@code restart} at the first checkpoint that writes to the disk behind one that failed. All other parameters are the parent's. */
+    /** Calls {@code restart} at each checkpoint behind a write that failed. All other parameters are the parent's. */
     CompleteCheckpoints(Runnable restart, ServerConfiguration configuration, LedgerManager ledgers, LedgerDirsManager folders,
-            LedgerDirsManager indexFolders, EntryLogger log, StatsLogger statistics, ByteBufAllocator allocator, long writeCache,
+            LedgerDirsManager indexFolders, GuardedEntryLog log, StatsLogger statistics, ByteBufAllocator allocator, long writeCache,
             long readCache, int batchEntries, long batchBytes) throws IOException {
         super(configuration, ledgers, folders, indexFolders, log, statistics, allocator, writeCache, readCache, batchEntries, batchBytes);
         this.restart = restart;
         this.folders = folders;
         this.indexFolders = indexFolders;
-        room = writeCache;
+        this.log = log;
+        room = 2 * writeCache; // a replay writes one at most, and the index needs some
+        log.compactBy(getEntryLocationIndex()::getLocation);
         try {
             Field field = SingleDirectoryDbLedgerStorage.class.getDeclaredField("ledgerIndex");
             field.setAccessible(true);
@@ -52,35 +64,54 @@ final class CompleteCheckpoints extends SingleDirectoryDbLedgerStorage {
         }
     }
 
-    /**
-     * Behind one that failed no other one counts: the bookie restarts, and replays its journal from before it. It does so once its disk takes
-     * entries again, and has room for those of the replay: on a full one it could not start, and serves reads meanwhile.
-     */
+    /** Behind one that failed there is none: the bookie restarts, and replays its journal from before it. */
     @Override
     public void checkpoint(Checkpoint checkpoint) throws IOException {
         flushMutex.lock();
         try {
-            boolean writes = !writeCache.isEmpty();
-            boolean whole = false;
-            try {
-                super.checkpoint(checkpoint);
-                index.flush();
-                whole = true;
-            } finally {
-                hasFailed = hasFailed || !whole;
+            if (hasFailed || log.hasFailed()) {
+                restart.run();
+                throw new IOException("an earlier write failed: the bookie keeps its journal, and restarts once its disk takes writes");
             }
-            if (hasFailed) {
-                if (writes && hasRoom(folders) && hasRoom(indexFolders)) {
-                    restart.run();
-                }
-                throw new IOException("an earlier checkpoint failed: the bookie keeps its journal, and restarts once its disk takes entries");
-            }
+            hasFailed = true;
+            super.checkpoint(checkpoint);
+            index.flush();
+            hasFailed = false;
         } finally {
             flushMutex.unlock();
         }
     }
 
-    private boolean hasRoom(LedgerDirsManager disk) {
-        return disk.getAllLedgerDirs().get(0).getUsableSpace() > room;
+    /** Whether its disk, and that of its index, take writes and have room for the entries of a replay. */
+    boolean takesWrites() {
+        return takesWrites(folders) && takesWrites(indexFolders);
+    }
+
+    private boolean takesWrites(LedgerDirsManager disk) {
+        Path folder = disk.getAllLedgerDirs().get(0).toPath();
+        Path probe = folder.resolve(PROBE);
+        try {
+            try {
+                Files.write(probe, new byte[PROBE_BYTES], StandardOpenOption.CREATE, StandardOpenOption.SYNC);
+            } finally {
+                Files.deleteIfExists(probe);
+            }
+        } catch (IOException full) {
+            return false;
+        }
+        return folder.toFile().getUsableSpace() > room;
+    }
+
+    /** Leaves out what was written again, or deleted, during the compaction: the compacted log is older than what is written now. */
+    @Override
+    public void updateEntriesLocations(Iterable<EntryLocation> copies) throws IOException {
+        List<EntryLocation> newest = new ArrayList<>();
+        for (EntryLocation copy : copies) {
+            long place = getEntryLocationIndex().getLocation(copy.getLedger(), copy.getEntry());
+            if (place != 0 && GuardedEntryLog.logOf(place) < GuardedEntryLog.logOf(copy.getLocation())) {
+                newest.add(copy);
+            }
+        }
+        super.updateEntriesLocations(newest);
     }
 }

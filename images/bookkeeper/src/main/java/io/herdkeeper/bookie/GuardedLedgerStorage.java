@@ -1,6 +1,8 @@
 package io.herdkeeper.bookie;
 
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -24,17 +26,37 @@ import org.apache.bookkeeper.stats.StatsLogger;
 public final class GuardedLedgerStorage extends DbLedgerStorage {
 
     private static final int ENDED = 1;
-    private static final long LATEST_END_SECONDS = 300;
+    private static final long LATEST_END_SECONDS = 60;
     /** A disk that hangs would hold up the end for ever. */
     private static final long LONGEST_END_SECONDS = 60;
     private static final AtomicBoolean ENDING = new AtomicBoolean();
+
+    private final Runnable end;
+    private final List<CompleteCheckpoints> storages = new ArrayList<>();
+
+    public GuardedLedgerStorage() {
+        this(GuardedLedgerStorage::end);
+    }
+
+    GuardedLedgerStorage(Runnable end) {
+        this.end = end;
+    }
 
     @Override
     protected SingleDirectoryDbLedgerStorage newSingleDirectoryDbLedgerStorage(ServerConfiguration configuration, LedgerManager ledgers,
             LedgerDirsManager folders, LedgerDirsManager indexFolders, EntryLogger log, StatsLogger statistics, long writeCache,
             long readCache, int batchEntries, long batchBytes) throws IOException {
-        return new CompleteCheckpoints(GuardedLedgerStorage::end, configuration, ledgers, folders, indexFolders, log, statistics, allocator,
-                writeCache, readCache, batchEntries, batchBytes);
+        CompleteCheckpoints storage = new CompleteCheckpoints(this::restart, configuration, ledgers, folders, indexFolders,
+                new GuardedEntryLog(log), statistics, allocator, writeCache, readCache, batchEntries, batchBytes);
+        storages.add(storage);
+        return storage;
+    }
+
+    /** Once all disks take writes, and have room for a replay: on a full one it could not start, and serves reads meanwhile. */
+    private void restart() {
+        if (storages.stream().allMatch(CompleteCheckpoints::takesWrites)) {
+            end.run();
+        }
     }
 
     /** Ends the process, once. At a random moment: what filled one disk may have filled others, and their bookies must not go together. */

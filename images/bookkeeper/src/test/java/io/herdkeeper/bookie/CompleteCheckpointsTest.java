@@ -2,6 +2,7 @@ package io.herdkeeper.bookie;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
@@ -9,11 +10,16 @@ import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.File;
 import java.io.IOException;
 import java.lang.reflect.Proxy;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.bookkeeper.bookie.CheckpointSource.Checkpoint;
+import org.apache.bookkeeper.bookie.EntryLocation;
 import org.apache.bookkeeper.bookie.LedgerDirsManager;
+import org.apache.bookkeeper.bookie.storage.EntryLogScanner;
 import org.apache.bookkeeper.bookie.storage.EntryLogger;
 import org.apache.bookkeeper.conf.ServerConfiguration;
 import org.apache.bookkeeper.stats.NullStatsLogger;
@@ -28,37 +34,97 @@ class CompleteCheckpointsTest {
     @TempDir
     private Path folder;
     private final AtomicInteger failures = new AtomicInteger();
+    private final AtomicInteger flushes = new AtomicInteger();
     private final AtomicInteger restarts = new AtomicInteger();
+    private final AtomicLong place = new AtomicLong(1);
+    private CompleteCheckpoints made;
+    private final GuardedEntryLog log = new GuardedEntryLog(disk());
 
     @Test
     void noCheckpointCountsBehindOneThatFailedAndTheBookieRestartsOnceItsDiskTakesOneAgain() throws Exception {
         CompleteCheckpoints storage = storage();
         storage.addEntry(entry(0));
         storage.checkpoint(Checkpoint.MAX);
-        failures.set(2);
-        for (int entry = 1; entry <= 2; entry++) {
+        int before = flushes.get();
+        failures.set(1);
+        fillDisk();
+        for (int entry = 1; entry <= 3; entry++) {
             storage.addEntry(entry(entry));
             assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
             assertEquals(0, restarts.get());
         }
-        // BookKeeper swaps two caches, and would write the newer entry alone.
+        giveRoom();
+        assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
+        assertEquals(1, restarts.get());
+        // BookKeeper writes the rest of a buffer of which the disk took a part, and names wrong places in its index
+        assertEquals(before + 1, flushes.get());
+        for (int entry = 0; entry <= 3; entry++) {
+            assertTrue(storage.entryExists(LEDGER, entry));
+        }
+        storage.shutdown();
+    }
+
+    @Test
+    void aBookieThatGetsNoEntriesRestartsToo() throws Exception {
+        CompleteCheckpoints storage = storage();
+        failures.set(1);
+        storage.addEntry(entry(0));
+        assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
+        assertEquals(0, restarts.get());
         assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
         assertEquals(1, restarts.get());
         storage.shutdown();
     }
 
     @Test
-    void aCheckpointWithoutAnEntryDoesNotProveThatAFullDiskHasRoomAgain() throws Exception {
+    void noCheckpointCountsBehindACompactionThatCouldNotWrite() throws Exception {
         CompleteCheckpoints storage = storage();
         failures.set(1);
-        storage.addEntry(entry(0));
-        for (int times = 0; times < 3; times++) {
-            assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
-        }
-        assertEquals(0, restarts.get());
-        storage.addEntry(entry(1));
+        assertThrows(IOException.class, log::flush);
         assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
         assertEquals(1, restarts.get());
+        storage.shutdown();
+    }
+
+    @Test
+    void anEntryThatWasWrittenAgainDuringACompactionKeepsItsNewPlace() throws Exception {
+        CompleteCheckpoints storage = storage();
+        place.set(1L << 32 | 100);
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        storage.updateEntriesLocations(List.of(new EntryLocation(LEDGER, 0, 3L << 32 | 100)));
+        assertEquals(3L << 32 | 100, storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        place.set(4L << 32 | 100);
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        storage.updateEntriesLocations(List.of(new EntryLocation(LEDGER, 0, 4L << 32 | 50), new EntryLocation(LEDGER, 1, 4L << 32 | 90)));
+        assertEquals(4L << 32 | 100, storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        assertEquals(0, storage.getEntryLocationIndex().getLocation(LEDGER, 1));
+        storage.shutdown();
+    }
+
+    @Test
+    void aCompactionCopiesOnlyTheRecordsThatTheIndexNames() throws Exception {
+        CompleteCheckpoints storage = storage();
+        place.set(7L << 32 | 504);
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        List<Long> copied = new ArrayList<>();
+        EntryLogScanner copying = new EntryLogScanner() {
+            @Override
+            public boolean accept(long ledger) {
+                return true;
+            }
+
+            @Override
+            public void process(long ledger, long offset, ByteBuf entry) {
+                copied.add(offset);
+            }
+        };
+        log.scanEntryLog(6, copying);
+        assertEquals(List.of(), copied);
+        log.scanEntryLog(7, copying);
+        assertEquals(List.of(500L), copied);
         storage.shutdown();
     }
 
@@ -80,21 +146,56 @@ class CompleteCheckpointsTest {
         File[] disks = {folder.toFile()};
         LedgerDirsManager folders = new LedgerDirsManager(configuration, disks, new DiskChecker(0.95f, 0.9f), NullStatsLogger.INSTANCE);
         folders.getAllLedgerDirs().forEach(File::mkdirs);
-        CompleteCheckpoints storage = new CompleteCheckpoints(restarts::incrementAndGet, configuration, null, folders, folders, log(),
+        CompleteCheckpoints storage = new CompleteCheckpoints(this::restart, configuration, null, folders, folders, log,
                 NullStatsLogger.INSTANCE, UnpooledByteBufAllocator.DEFAULT, 2 << 20, 1 << 20, 1, 1 << 10);
         storage.setMasterKey(LEDGER, new byte[] {1});
+        made = storage;
         return storage;
     }
 
-    /** A log of entries whose next flushes may fail. */
-    private EntryLogger log() {
+    private void restart() {
+        if (made.takesWrites()) {
+            restarts.incrementAndGet();
+        }
+    }
+
+    /** A log of entries whose next flushes may fail. A scan of any log finds entry 0 thrice, and what is left of a torn one. */
+    private EntryLogger disk() {
         return (EntryLogger) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {EntryLogger.class}, (self, method, given) -> {
-            if (method.getName().equals("flush") && failures.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
-                throw new IOException("No space left on device");
+            switch (method.getName()) {
+                case "flush":
+                    flushes.incrementAndGet();
+                    if (failures.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
+                        throw new IOException("No space left on device");
+                    }
+                    return null;
+                case "addEntry":
+                    return place.get();
+                case "scanEntryLog":
+                    for (long offset : new long[] {400, 500, 600}) {
+                        ((EntryLogScanner) given[1]).process(LEDGER, offset, entry(0));
+                    }
+                    ((EntryLogScanner) given[1]).process(LEDGER, 500, Unpooled.buffer().writeLong(LEDGER));
+                    return null;
+                default:
+                    return method.getReturnType() == boolean.class ? (Object) false
+                            : method.getReturnType().isAssignableFrom(List.class) ? List.of() : null;
             }
-            return method.getReturnType() == long.class ? (Object) 1L : method.getReturnType() == boolean.class ? (Object) false
-                    : method.getReturnType().isAssignableFrom(List.class) ? List.of() : null;
         });
+    }
+
+    /** Nothing can be written where a folder is. */
+    private void fillDisk() throws IOException {
+        Files.createDirectories(probe().resolve("in the way"));
+    }
+
+    private void giveRoom() throws IOException {
+        Files.delete(probe().resolve("in the way"));
+        Files.delete(probe());
+    }
+
+    private Path probe() {
+        return folder.resolve("current").resolve(CompleteCheckpoints.PROBE);
     }
 
     private static ByteBuf entry(long entry) {

@@ -1,0 +1,157 @@
+package io.herdkeeper.bookie;
+
+import io.netty.buffer.ByteBuf;
+import java.io.IOException;
+import java.util.Collection;
+import org.apache.bookkeeper.bookie.AbstractLogCompactor.Throttler;
+import org.apache.bookkeeper.bookie.EntryLogMetadata;
+import org.apache.bookkeeper.bookie.storage.CompactionEntryLog;
+import org.apache.bookkeeper.bookie.storage.EntryLogScanner;
+import org.apache.bookkeeper.bookie.storage.EntryLogger;
+
+/**
+ * BookKeeper's log of the entries on one disk. It takes nothing behind a write that failed, and a compaction copies only what the index names.
+ *
+ * <p>BookKeeper 4.18 does otherwise, and entries are lost:
+ *
+ * <ul>
+ * <li>A full disk takes a part of a buffer. Once there is room, the whole buffer is written behind that part (apache/bookkeeper#4855).
+ *     From there on the index names wrong places. A compaction may have copied entries there, and deletes their old log.
+ * <li>A compaction copies each record of a log, and the index then names that copy, even if it named a newer record
+ *     ({@code EntryLogCompactor}). A damaged record comes back behind its repair, and a record of which a full disk took a part, behind the
+ *     replay of the journal.
+ * </ul>
+ */
+final class GuardedEntryLog implements EntryLogger {
+
+    /** Of the size that stands before each entry. The index names the place behind it. */
+    private static final int SIZE_BYTES = 4;
+    private static final int BITS_OF_A_PLACE = 32;
+
+    /** Where the index finds an entry, or 0. */
+    @FunctionalInterface
+    interface Places {
+        long of(long ledger, long entry) throws IOException;
+    }
+
+    private final EntryLogger log;
+    private volatile Places places;
+    private volatile boolean hasFailed;
+
+    GuardedEntryLog(EntryLogger log) {
+        this.log = log;
+    }
+
+    /** To be called before anything is compacted. */
+    void compactBy(Places index) {
+        places = index;
+    }
+
+    /** Whether it takes no more writes. */
+    boolean hasFailed() {
+        return hasFailed;
+    }
+
+    /** The number of the log that has this place. */
+    static long logOf(long place) {
+        return place >> BITS_OF_A_PLACE;
+    }
+
+    @Override
+    public long addEntry(long ledger, ByteBuf entry) throws IOException {
+        return written(() -> log.addEntry(ledger, entry));
+    }
+
+    @Override
+    public void flush() throws IOException {
+        written(() -> {
+            log.flush();
+            return null;
+        });
+    }
+
+    private <T> T written(Write<T> write) throws IOException {
+        if (hasFailed) {
+            throw new IOException("an earlier write to this log of entries failed: it takes no more until the bookie has restarted");
+        }
+        boolean succeeds = false;
+        try {
+            T result = write.run();
+            succeeds = true;
+            return result;
+        } finally {
+            if (!succeeds) {
+                hasFailed = true;
+            }
+        }
+    }
+
+    @FunctionalInterface
+    private interface Write<T> {
+        T run() throws IOException;
+    }
+
+    @Override
+    public void scanEntryLog(long number, EntryLogScanner scanner) throws IOException {
+        log.scanEntryLog(number, new EntryLogScanner() {
+            @Override
+            public boolean accept(long ledger) {
+                return scanner.accept(ledger);
+            }
+
+            @Override
+            public void process(long ledger, long offset, ByteBuf entry) throws IOException {
+                long here = number << BITS_OF_A_PLACE | offset + SIZE_BYTES;
+                boolean hasIds = entry.readableBytes() >= 2 * Long.BYTES;
+                if (hasIds && places.of(ledger, entry.getLong(entry.readerIndex() + Long.BYTES)) == here) {
+                    scanner.process(ledger, offset, entry);
+                }
+            }
+        });
+    }
+
+    @Override
+    public ByteBuf readEntry(long place) throws IOException {
+        return log.readEntry(place);
+    }
+
+    @Override
+    public ByteBuf readEntry(long ledger, long entry, long place) throws IOException {
+        return log.readEntry(ledger, entry, place);
+    }
+
+    @Override
+    public void close() throws IOException {
+        log.close();
+    }
+
+    @Override
+    public CompactionEntryLog newCompactionLog(long number) throws IOException {
+        return log.newCompactionLog(number);
+    }
+
+    @Override
+    public Collection<CompactionEntryLog> incompleteCompactionLogs() {
+        return log.incompleteCompactionLogs();
+    }
+
+    @Override
+    public Collection<Long> getFlushedLogIds() {
+        return log.getFlushedLogIds();
+    }
+
+    @Override
+    public EntryLogMetadata getEntryLogMetadata(long number, Throttler throttler) throws IOException {
+        return log.getEntryLogMetadata(number, throttler);
+    }
+
+    @Override
+    public boolean logExists(long number) {
+        return log.logExists(number);
+    }
+
+    @Override
+    public boolean removeEntryLog(long number) {
+        return log.removeEntryLog(number);
+    }
+}
