@@ -125,6 +125,9 @@ public final class HerdInternals {
 
     private static final Field INDEX_PAGES =
             field(MemoryManager.class, "indexPageReplacementPolicy", PageReplacementPolicy.class);
+    private static final Field TABLE_PAGES =
+            field(MemoryManager.class, "dataPageReplacementPolicy", PageReplacementPolicy.class);
+    private static final Field CLOSED = field(TableManager.class, "closed", boolean.class);
     private static final Field HASHED = field(MemoryHashIndexManager.class, "data", ConcurrentHashMap.class);
 
     private static final Field ROUTES = field(HDBConnection.class, "routes", Map.class);
@@ -358,11 +361,15 @@ public final class HerdInternals {
         set(CALLBACKS, manager, threads);
     }
 
-    /** Has the memory for indexes mend what checkpoints do to them ({@link MergedBlocks}); before a tablespace boots. */
-    public static MemoryManager mendIndexes(MemoryManager memory) {
+    /**
+     * Has the memory for indexes mend what checkpoints do to them ({@link MergedBlocks}), and that for tables keep none of a closed one
+     * ({@link TablePages}); before a tablespace boots.
+     */
+    public static MemoryManager mend(MemoryManager memory) {
         PageReplacementPolicy pages = memory.getIndexPageReplacementPolicy();
         if (!(pages instanceof MergedBlocks)) {
             set(INDEX_PAGES, memory, new MergedBlocks(pages));
+            set(TABLE_PAGES, memory, new TablePages(memory.getDataPageReplacementPolicy(), table -> (boolean) get(CLOSED, table)));
         }
         return memory;
     }

@@ -137,7 +137,7 @@ public final class StatementGuard extends DBManager {
     @Override
     public MemoryManager getMemoryManager() {
         MemoryManager memory = super.getMemoryManager();
-        return memory == null ? null : HerdInternals.mendIndexes(memory);
+        return memory == null ? null : HerdInternals.mend(memory);
     }
 
     /** False also where the disk does not tell: the pass of HerdDB's activator ends with what is thrown here, and no checkpoint is written. */
