@@ -1,6 +1,7 @@
 package herddb.sql;
 
 import herddb.codec.RecordSerializer;
+import herddb.model.ColumnTypes;
 import herddb.model.Record;
 import herddb.model.RecordFunction;
 import herddb.model.StatementEvaluationContext;
@@ -55,10 +56,12 @@ public final class SQLRecordFunction extends RecordFunction {
         }
     }
 
-    /** A new row needs the defaults of columns that were added, and no row has the values of columns that are gone. */
+    /** No row has the values of columns that are gone, and a new one needs those that were added, unless they may be NULL. */
     private void refuseAltered(Table now, boolean inserts) {
-        boolean lacks = Arrays.stream(table.columnNames).anyMatch(column -> now.getColumn(column) == null);
-        if (lacks || inserts && !Arrays.equals(now.columnNames, table.columnNames)) {
+        boolean lacks = Arrays.stream(table.columnNames).anyMatch(column -> now.getColumn(column) == null)
+                || inserts && Arrays.stream(now.columns).anyMatch(column -> table.getColumn(column.name) == null
+                        && (column.defaultValue != null || ColumnTypes.isNotNullDataType(column.type)));
+        if (lacks) {
             throw new StatementExecutionException("the columns of table " + table.name + " were changed while this statement was planned, and"
                     + " nothing was written: repeat it");
         }

@@ -92,6 +92,15 @@ class AlteredTablesTest {
         assertEquals(1, rows().size());
     }
 
+    @Test
+    void aRowNeedsNoValueOfAnAddedColumnThatMayBeNull() {
+        TranslatedQuery insert = leader.server().getManager().getPlanner()
+                .translate("herd", "INSERT INTO " + table + "(k,a,b) VALUES(?,?,?)", List.of(2, 20, 200), false, true, false, -1);
+        execute("ALTER TABLE %s ADD COLUMN c int");
+        execute(insert);
+        assertEquals(List.of("{a=10, b=100, k=1}", "{a=20, b=200, k=2}"), rows());
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aQueryHasNoValueOfAnotherColumn(boolean begun) throws Exception {

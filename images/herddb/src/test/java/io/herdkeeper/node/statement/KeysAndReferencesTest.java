@@ -40,6 +40,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -789,12 +791,14 @@ class KeysAndReferencesTest {
                 + "(k) ON DELETE CASCADE)");
         execute(0, "INSERT INTO " + child + "(k,n) VALUES(7,1)");
         long locking = Node.begin(leader.server(), "herd");
-        execute(locking, "UPDATE " + child + " SET n=1 WHERE k=7");
+        execute(locking, "DELETE FROM " + child + " WHERE k=7");
         FutureTask<Integer> deleting = new FutureTask<>(() -> execute(0, "DELETE FROM " + table + " WHERE k=1"));
         Thread thread = new Thread(deleting);
         thread.start();
-        Await.until("it waits for the child", LIMIT, () -> List.of(thread.getStackTrace()).stream()
-                .anyMatch(frame -> frame.getMethodName().equals("acquireWriteLockForKey")));
+        Await.until("it waits for the child", LIMIT, () -> {
+            Set<String> methods = Stream.of(thread.getStackTrace()).map(StackTraceElement::getMethodName).collect(Collectors.toSet());
+            return methods.contains("acquireWriteLockForKey") && methods.contains("executeForeignKeyConstraintsAsParentTable");
+        });
         assertEquals(1, HerdInternals.statementLock(leader.manager("herd")).getReadLockCount());
         rollBack(locking);
         assertEquals(1, deleting.get());
