@@ -230,6 +230,19 @@ def test_a_manifest_of_another_place_is_not_the_checkpoint(place: StoredPath) ->
         remove_checkpoint(place, "run-1", "/".join(elsewhere.parts[-4:]))
 
 
+def test_a_manifest_of_another_log_is_not_the_checkpoint(place: StoredPath) -> None:
+    leaving, _ = situation(place)
+    for other in ("cluster-2/ts-1", "cluster-1/ts-2"):
+        elsewhere = place.joinpath(*other.split("/"), "manifests", leaving.rsplit("/", 1)[1])
+        for name in all_files(place):
+            if name.startswith("cluster-1/ts-1/"):
+                write(place.joinpath(*other.split("/"), *name.split("/")[2:]), (place / name).read_bytes())
+        before = all_files(place)
+        with pytest.raises(InvariantViolated, match="says that it belongs to cluster-1/ts-1"):
+            remove_checkpoint(place, "run-1", "/".join(elsewhere.parts[-4:]))
+        assert all_files(place) == before
+
+
 @pytest.mark.parametrize(
     ("run_id", "path"), [("../run", None), ("*", None), ("run-1", "/etc/passwd"), ("run-1", "../a/manifests/x.json"), ("run-1", "x.json")]
 )

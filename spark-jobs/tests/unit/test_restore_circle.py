@@ -158,5 +158,18 @@ def test_a_row_that_refers_to_itself_is_not_changed_while_a_key_refers_to_column
         read_circle(tables, row_groups(enumerate(tables), source.folder, 1000, 1 << 18), source.folder)
 
 
+def test_a_row_that_looks_like_its_own_child_does_not_come_in_with_half_a_key(tmp_path: Path) -> None:
+    """HerdDB takes half a key for a reference to a row that is not there. Here the other half is the primary key, which takes no null."""
+    columns = (Column("id", ColumnType.LONG, 0), Column("club", ColumnType.LONG, 1))
+    club = TableDefinition("demo", "club", "uuid-club", columns, ("id", "club"))
+    mentored = ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",))
+    table = _with_keys(_MANAGED, mentored, ForeignKey("of_club", "uuid-club", ("id", "club"), ("id", "club")))
+    clubs: list[dict[str, Stored]] = [{"id": 7, "club": 1}, {"id": 8, "club": 1}]
+    source = open_source(write_checkpoint(tmp_path, {table: [_employee(7, 7, 8, 1), _employee(8, None, None, 1)], club: clubs}))
+    tables = source.tables[:1]
+    with pytest.raises(RestoreRefused, match=r"2 rows of 'employee' refer to each other .* one of them: employee id = 7\."):
+        read_circle(tables, row_groups(enumerate(tables), source.folder, 1000, 1 << 18), source.folder)
+
+
 def _with_keys(*keys: ForeignKey) -> TableDefinition:
     return TableDefinition("demo", "employee", "uuid-employee", EMPLOYEE.columns, ("id",), foreign_keys=keys)
