@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from struct import pack
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from xxhash import xxh3_128_hexdigest
 from herdkeeper.codecs.herddb.record import Stored, encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType
+from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ConnectionLost
 from herdkeeper.sql.frames import Value, decode_chunk, encode_value
 from herdkeeper_jobs.checkpoint.data_files import OLDER_FORMS_SCHEMA
@@ -36,6 +38,7 @@ from herdkeeper_jobs.restore.verify import (
     schema_facts,
     system_facts,
     verify_content,
+    verify_schema,
 )
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.log_state import LogState
@@ -206,6 +209,19 @@ def test_the_schema_in_the_system_tables_is_the_checkpoint_s(source: Source) -> 
 def test_a_missing_column_key_or_foreign_key_is_seen(source: Source, table: str) -> None:
     fewer = SYSTEM | {table: SYSTEM[table][1:]}
     assert len(schema_facts(source) - system_facts(lambda sql: fewer[sql.split()[-1]], {"parent", "child"})) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: rows[:-1], "key child child_unique_p brin 1 p 0 is missing"),
+        (lambda rows: [*rows, rows[-1] | {"index_name": "late"}], "key child late brin 1 p 0 is not in the checkpoint"),
+    ],
+)
+def test_an_index_that_is_missing_or_too_much_is_named(source: Source, change: Callable[[list[Any]], list[Any]], words: str) -> None:
+    found = SYSTEM | {"sysindexcolumns": change(SYSTEM["sysindexcolumns"])}
+    with pytest.raises(InvariantViolated, match=f"^{words}$"):
+        verify_schema(cast(Connection, SimpleNamespace(query=lambda sql: found[sql.split()[-1]])), source)
 
 
 def test_a_default_of_another_spelling_is_the_same_default(tmp_path: Path) -> None:
