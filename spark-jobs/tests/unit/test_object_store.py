@@ -118,6 +118,23 @@ def test_a_request_whose_answer_was_lost_is_known_again_by_its_bytes(bucket: Obj
     assert (bucket / "a").read_bytes() == b"mine"
 
 
+def test_a_store_that_acknowledged_other_bytes_than_it_has_is_told(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = obstore.put
+    monkeypatch.setattr(obstore, "put", lambda store, key, content, **how: real(store, key, content[:-1], **how))
+    with pytest.raises(OSError, match="/a has other bytes than were acknowledged"):
+        create_if_absent(bucket / "a", b"mine")
+
+
+def test_an_object_that_is_shorter_than_it_was_when_it_was_opened_is_told(bucket: ObjectPath) -> None:
+    path = bucket / "a"
+    path.create(b"0123456789")
+    stream = path.open("rb")
+    path.unlink()
+    path.create(b"0123")
+    with pytest.raises(OSError, match="4 bytes came instead of 10 from byte 0 on"):
+        stream.read()
+
+
 @contextlib.contextmanager
 def refusing(monkeypatch: pytest.MonkeyPatch, *refusals: tuple[int, str]) -> Iterator[RefusingStore]:
     """The store, before which something refuses the next requests that write."""
