@@ -16,7 +16,9 @@ MANIFEST = {
     "metadata": {"name": "x", "namespace": "demo", "labels": {"a": "1"}},
     "spec": {
         "replicas": 1,
-        "template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"memory": "1024Mi", "cpu": "1000m"}}}]}},
+        "template": {
+            "spec": {"containers": [{"name": "c", "volumeMounts": [], "resources": {"limits": {"memory": "1024Mi", "cpu": "1000m"}}}]}
+        },
     },
 }
 KEY = ("StatefulSet", "x")
@@ -100,6 +102,7 @@ def test_what_an_apply_leaves_in_a_list_is_no_difference_since_it_would_be_appli
     item = stored()
     containers = item["spec"]["template"]["spec"]["containers"]
     containers.insert(0, {"name": "sidecar"})
+    containers[1]["volumeMounts"] = [{"name": "more", "mountPath": "/more"}]
     assert needed_apply(MANIFEST, objects({KEY: item})) is None
     containers[1]["resources"]["limits"]["memory"] = "2Gi"
     assert needed_apply(MANIFEST, objects({KEY: item})) is not None
@@ -107,4 +110,7 @@ def test_what_an_apply_leaves_in_a_list_is_no_difference_since_it_would_be_appli
 
 def test_a_list_that_an_apply_replaces_must_have_no_element_of_others():
     assert difference({"spec": {"args": ["a"]}}, {"spec": {"args": ["a", "b"]}}) == "spec.args"
-    assert difference({"ingress": [{"ports": []}]}, {"ingress": [{"ports": []}, {}]}) == "ingress"
+    assert difference({"spec": {"ingress": [{}]}}, {"spec": {"ingress": [{}, {}]}}) == "spec.ingress"
+    ports = [{"port": 3181}]
+    opened = {"spec": {"ingress": [{"ports": [*ports, {"port": 8080}]}]}}
+    assert difference({"spec": {"ingress": [{"ports": ports}]}}, opened) == "spec.ingress[0].ports"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,11 +18,18 @@ from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.volumes import Claim
 
-_MERGED = (
-    *("containers", "env", "imagePullSecrets", "initContainers", "ownerReferences"),
-    *("ports", "topologySpreadConstraints", "volumeMounts", "volumes"),
+_CONTAINERS = ("containers", "initContainers")
+_IN_PODS = ("imagePullSecrets", "topologySpreadConstraints", "volumes", *_CONTAINERS)
+_MERGED = frozenset(
+    (
+        *("metadata.ownerReferences", "spec.ports"),
+        *(f"spec.template.spec.{each}" for each in _IN_PODS),
+        *(f"spec.template.spec.{each}.{part}" for each in _CONTAINERS for part in ("env", "ports", "volumeMounts")),
+    )
 )
-"""Lists of which an apply replaces its own elements, and no others (the markers `+listType=map` of Kubernetes' types)."""
+"""Lists of which an apply replaces its own elements, and no others: by the markers `+listType=map` of Kubernetes' types. Others of these
+names are not: an apply replaces the ports of a NetworkPolicy's rule as a whole.
+"""
 
 
 def with_intent(manifest: Json) -> Json:
@@ -58,9 +66,9 @@ def difference(intended: Any, live: Any, path: str = "") -> str | None:
 
 def _has_all(intended: Any, live: Any, path: str) -> bool:
     """Returns whether a list that an apply merges has all intended elements, beside others."""
-    if not (isinstance(intended, list) and isinstance(live, list) and path.rpartition(".")[2] in _MERGED):
+    if not (isinstance(intended, list) and isinstance(live, list) and re.sub(r"\[\d+\]", "", path) in _MERGED):
         return False
-    return all(any(difference(one, other) is None for other in live) for one in intended)
+    return all(any(difference(one, other, path) is None for other in live) for one in intended)
 
 
 def _same_quantity(one: Any, other: Any) -> bool:
