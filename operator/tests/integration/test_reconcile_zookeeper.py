@@ -89,6 +89,7 @@ def test_a_founded_ensemble_is_ready_and_nothing_is_written_to_it(stage: Stage) 
 DRIFT: list[tuple[str, str, dict[str, Any], list[str | int]]] = [
     ("ConfigMap", SERVERS, {"data": {"zoo.cfg": "dataDir=/tmp\n"}}, ["data", "zoo.cfg"]),
     ("Service", SERVERS, {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}, ["spec", "selector"]),
+    ("Service", SERVERS, {"spec": {"ports": [{"name": "client", "port": 9999, "targetPort": 2181}]}}, ["spec", "ports"]),
     ("Service", f"{SERVERS}-members", {"spec": {"publishNotReadyAddresses": False}}, ["spec", "publishNotReadyAddresses"]),
     ("PodDisruptionBudget", SERVERS, {"spec": {"maxUnavailable": 3}}, ["spec", "maxUnavailable"]),
     ("NetworkPolicy", SERVERS, {"spec": {"ingress": [{}]}}, ["spec", "ingress"]),
@@ -98,6 +99,10 @@ DRIFT: list[tuple[str, str, dict[str, Any], list[str | int]]] = [
         ["spec", "minAvailable"],
     ),
     ("StatefulSet", SERVERS, {"spec": {"replicas": 1}}, ["spec", "replicas"]),
+    (
+        *("StatefulSet", SERVERS, {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"}}}),
+        ["spec", "persistentVolumeClaimRetentionPolicy"],
+    ),
     ("StatefulSet", SERVERS, {"spec": {"updateStrategy": {"type": "RollingUpdate"}}}, ["spec", "updateStrategy"]),
     ("StatefulSet", SERVERS, {"metadata": {"annotations": {"herdkeeper.io/intent": "another"}}}, ["metadata", "annotations"]),
     ("ConfigMap", SERVERS, {"metadata": {"ownerReferences": None}}, ["metadata", "ownerReferences"]),
@@ -119,6 +124,14 @@ def test_a_field_that_somebody_changed_is_put_back(stage: Stage, kind: str, name
     assert at(stage.found(kind, name)) != before
     stage.settle(KIND, "zk")
     assert at(stage.found(kind, name)) == before
+
+
+def test_what_is_put_back_over_a_change_is_owned_by_applies_alone_so_that_a_later_one_can_take_it_away(stage: Stage) -> None:
+    founded(stage)
+    stage.patch("Service", SERVERS, {"spec": {"ports": [{"name": "client", "port": 9999, "targetPort": 2181}]}})
+    stage.settle(KIND, "zk")
+    owners = [(entry["manager"], entry["operation"]) for entry in stage.found("Service", SERVERS)["metadata"]["managedFields"]]
+    assert owners == [("herdkeeper", "Apply")]
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Service", "PodDisruptionBudget", "NetworkPolicy", "StatefulSet"])

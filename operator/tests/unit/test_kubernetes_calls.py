@@ -13,7 +13,7 @@ from situations import quickstart, with_status
 
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
-from herdkeeper.clients.kubernetes_writer import APPLY_PATCH, ChangedAtOnceError, KubernetesWriter, RefusedError
+from herdkeeper.clients.kubernetes_writer import APPLY_PATCH, MERGE_PATCH, ChangedAtOnceError, KubernetesWriter, RefusedError
 from herdkeeper.planning.actions import Apply, SetAuthority, deletions
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
@@ -93,6 +93,34 @@ def test_what_the_api_server_keeps_otherwise_than_it_was_applied_is_told_by_its_
     client.image = "mirror/a:1"
     with pytest.raises(ChangedAtOnceError, match=r"^spec\.containers\[0\]\.image of Pod zk is not as it was just applied"):
         KubernetesWriter(client).apply(Apply(manifest, False, Reason.UPDATING))
+
+
+@pytest.mark.parametrize(("intent_is_invalid", "written"), [(False, [APPLY_PATCH, MERGE_PATCH, MERGE_PATCH, APPLY_PATCH]), (True, None)])
+def test_an_intent_that_is_invalid_only_beside_what_somebody_changed_is_written_over_it(intent_is_invalid, written):
+    """Such as a port of the same name. The update owns nothing then: a later apply could not take away what it wrote."""
+    mine, by_update = {"manager": "herdkeeper", "operation": "Apply"}, {"manager": "herdkeeper", "operation": "Update"}
+
+    class Changed(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            super().request(verb, path, **arguments)
+            kinds.append(arguments["content_type"])
+            if (arguments["content_type"] == APPLY_PATCH and len(kinds) == 1) or intent_is_invalid:
+                refused = ApiException(status=422)
+                refused.body = json.dumps({"message": f"invalid {arguments['content_type']}"})
+                raise refused
+            return {**manifest, "metadata": {**metadata, "uid": "a-uid", "resourceVersion": "7", "managedFields": [mine, by_update]}}
+
+    kinds: list[str] = []
+    client, metadata = Changed(), {"namespace": "demo", "name": "zk"}
+    manifest = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"name": "client", "port": 2181}]}}
+    writer = KubernetesWriter(client)
+    if written is None:
+        with pytest.raises(RefusedError, match="invalid application/apply-patch"):
+            writer.apply(Apply(manifest, False, Reason.UPDATING))
+        return
+    writer.apply(Apply(manifest, False, Reason.UPDATING))
+    assert kinds == written
+    assert client.bodies[1:3] == [manifest, {"metadata": {"managedFields": [mine]}}]
 
 
 def test_a_status_field_that_another_program_wrote_does_not_stay():

@@ -27,6 +27,8 @@ from herdkeeper.shared.time import text_of_now
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
+INVALID = 422
+"""HTTP status for an object that would be invalid."""
 _NAMESPACE_TERMINATING = '"reason":"NamespaceTerminating"'
 """The cause in the API server's answer, as Kubernetes writes it."""
 _UNDECLARED = "field not declared in schema"
@@ -65,20 +67,36 @@ class KubernetesWriter:
         kind, key = manifest["kind"], _key(manifest)
         if action.new:
             self._require_no_stranger(manifest)
-        answer = self._request(
-            "patch",
-            self._path(manifest["apiVersion"], kind, key),
-            kind,
-            body=manifest,
-            content_type=APPLY_PATCH,
-            field_manager=names.MANAGER,
-            force_conflicts=True,
-        )
+        try:
+            answer = self._applied(manifest)
+        except RefusedError as error:
+            if action.new or not (isinstance(error.__cause__, ApiException) and error.__cause__.status == INVALID):
+                raise
+            self._overwrite(manifest, error)
+            answer = self._applied(manifest)
         if answer["kind"] == kind and (field := difference(manifest, answer)) is not None:
             raise ChangedAtOnceError(
                 f"{field} of {kind} {key.name} is not as it was just applied, so something changes it each time, such as a mutating "
                 "webhook: exempt the objects of herdkeeper from that"
             )
+
+    def _applied(self, manifest: Json) -> Json:
+        kind, path = manifest["kind"], self._path(manifest["apiVersion"], manifest["kind"], _key(manifest))
+        manager = {"field_manager": names.MANAGER, "force_conflicts": True}
+        return self._request("patch", path, kind, body=manifest, content_type=APPLY_PATCH, **manager)
+
+    def _overwrite(self, manifest: Json, refused: RefusedError) -> None:
+        """Write the intent over what others changed, where it is invalid beside that: such as a port of the same name. This owns no field
+        then, so that a later apply can take away what it wrote.
+        """
+        version, kind, key = manifest["apiVersion"], manifest["kind"], _key(manifest)
+        try:
+            written = self._merge(version, kind, key, manifest)
+        except RefusedError:
+            raise refused from refused.__cause__  # the intent itself is invalid
+        owners = written["metadata"].get("managedFields") or []
+        others = [each for each in owners if (each.get("manager"), each.get("operation")) != (names.MANAGER, "Update")]
+        self._merge(version, kind, key, {"metadata": {"managedFields": others}})
 
     def create(self, action: Create) -> None:
         """POST. An existing object of this name is an error."""
@@ -256,9 +274,9 @@ class KubernetesWriter:
         resource = self._client.resources.get(api_version=api_version, kind=kind)
         return resource.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
 
-    def _merge(self, api_version: str, kind: str, key: ObjectKey, body: Json) -> None:
+    def _merge(self, api_version: str, kind: str, key: ObjectKey, body: Json) -> Json:
         path = self._path(api_version, kind, key)
-        self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        return self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> Json:
         try:
