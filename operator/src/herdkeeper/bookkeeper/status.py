@@ -229,8 +229,8 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
     if fleet.cluster.spec.auto_recovery.enabled and not _autorecovery_runs(fleet):
         serve = f"the bookies serve, but not all pods of {named.autorecovery} are Ready ({fleet.trouble_of_autorecovery})"
         return Health("False", Reason.AUTORECOVERY_NOT_READY, serve)
-    known = fleet.metadata if isinstance(fleet.metadata, LedgersMetadata) else None
-    if fleet.cluster.spec.auto_recovery.enabled and known is not None and not known.replication_enabled:
+    disabled = isinstance(fleet.metadata, LedgersMetadata) and not fleet.metadata.replication_enabled
+    if fleet.cluster.spec.auto_recovery.enabled and disabled:
         how = f"`kubectl exec {named.pod(serving[0])} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         off = "the bookies serve, but autorecovery is disabled in BookKeeper's metadata, so lost copies are not replaced"
         return Health("False", Reason.AUTORECOVERY_OFF, f"{off}: enable it with {how}")
