@@ -109,3 +109,10 @@ def test_the_ensemble_waits_for_no_bookie_that_is_not_made_but_for_those_that_ar
     assert seen_by("BookKeeperCluster", BookKeeperCluster=not_ready_for("BookiesMissing")) == ["ZooKeeperCluster"]
     assert seen_by("HerdDBCluster", BookKeeperCluster=not_ready_for("BookiesMissing")) == ["ZooKeeperCluster", "BookKeeperCluster"]
     assert seen_by(BookKeeperCluster=not_ready_for("BookiesNotReady")) == ["ZooKeeperCluster"]
+
+
+def test_the_ensemble_does_not_wait_until_somebody_enables_autorecovery_again():
+    """BookKeeper's tools disable it for a maintenance, which may be this very roll. All bookies serve."""
+    assert seen_by(BookKeeperCluster=not_ready_for("AutorecoveryDisabled")) == []
+    assert seen_by("BookKeeperCluster", BookKeeperCluster=not_ready_for("AutorecoveryDisabled")) == ["ZooKeeperCluster"]
+    assert seen_by(BookKeeperCluster=not_ready_for("AutorecoveryOff")) == ["ZooKeeperCluster"], "a drain says so, too, beside any trouble"

@@ -300,11 +300,13 @@ def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
     assert held.wait.reason is Reason.WAITING_FOR_OTHERS
 
 
+@pytest.mark.parametrize("reason", ["BookiesMissing", "AutorecoveryDisabled"])
 @pytest.mark.parametrize(("writable", "expected"), [(4, ["StatefulSet"]), (2, [])])
-def test_serving_nodes_wait_for_no_bookie_that_is_not_made_if_enough_others_are_writable(writable, expected):
+def test_serving_nodes_wait_for_no_bookie_that_is_not_made_if_enough_others_are_writable(writable, expected, reason):
+    """Nor until somebody enables autorecovery again."""
     changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.3.0")
     status = bookkeeper_serving().status
-    missing = status.conditions[0].model_copy(update={"status": "False", "reason": "BookiesMissing"})
+    missing = status.conditions[0].model_copy(update={"status": "False", "reason": reason})
     fields = {"conditions": (missing,), "ready_bookies": writable}
     lacking = bookkeeper_serving().model_copy(update={"status": status.model_copy(update=fields)})
     assert applied(plan_herddb(replace(SETTLED, bookkeeper=lacking, cluster=changed))) == expected

@@ -83,9 +83,17 @@ def test_bookies_whose_lost_copies_nobody_replaces_are_not_healthy_unless_their_
     """BookKeeper's own tools disable it, such as for a maintenance, and nobody may remember."""
     disabled = replace(HEALTHY, replication_enabled=False)
     health = summary(disabled).health
-    assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_OFF)
+    assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_DISABLED)
     assert "kubectl exec bk-bookie-0-0 -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e" in health.message
     assert summary(disabled, cluster=with_spec(CLUSTER, auto_recovery=AutoRecovery(enabled=False))).health.status == "True"
+
+
+def test_a_status_is_written_also_where_every_bookie_has_lost_its_volumes_and_autorecovery_is_disabled():
+    recovery = live(build_autorecovery(CLUSTER, STORE.address, {}))
+    recovery["Deployment", "bk-autorecovery"]["status"] = {"readyReplicas": 1}
+    seen = BookieFleet(CLUSTER, objects(settled(), pods(PODS), recovery), STORE, replace(HEALTHY, replication_enabled=False), TOKENS)
+    assert len(seen.numbers.lost) == len(PODS), "all of them are registered yet, so none is made instead"
+    assert summarize_bookkeeper(seen).health.reason is Reason.AUTORECOVERY_DISABLED
 
 
 def test_where_no_bookie_serves_more_is_wrong_than_that_some_are_not_made():

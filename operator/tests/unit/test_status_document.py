@@ -102,6 +102,17 @@ def conditions(summary, plan, failed=None, cluster=CLUSTER):
             },
         ),
         (
+            "autorecovery that somebody disabled stays the reason while the bookies' own roll waits for it",
+            Summary(Health("False", Reason.AUTORECOVERY_DISABLED, "x"), {}),
+            Plan.waiting(Reason.WAITING_FOR_OTHERS, "x"),
+            None,
+            {
+                "Ready": ("False", "AutorecoveryDisabled"),
+                "Progressing": ("True", "WaitingForOthers"),
+                "Reconciling": ("True", "AutorecoveryDisabled"),
+            },
+        ),
+        (
             "what needs a person is told before that bookies are not made",
             Summary(Health("False", Reason.BOOKIES_MISSING, "x"), {}),
             Plan.waiting(Reason.CLAIM_LOST, "x"),

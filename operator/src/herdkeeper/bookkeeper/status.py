@@ -231,9 +231,9 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
         return Health("False", Reason.AUTORECOVERY_NOT_READY, serve)
     disabled = isinstance(fleet.metadata, LedgersMetadata) and not fleet.metadata.replication_enabled
     if fleet.cluster.spec.auto_recovery.enabled and disabled:
-        how = f"`kubectl exec {named.pod(serving[0])} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
+        how = f"`kubectl exec {named.pod((serving or numbers.existing)[0])} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         off = "the bookies serve, but autorecovery is disabled in BookKeeper's metadata, so lost copies are not replaced"
-        return Health("False", Reason.AUTORECOVERY_OFF, f"{off}: enable it with {how}")
+        return Health("False", Reason.AUTORECOVERY_DISABLED, f"{off}: enable it with {how}")
     leaving = f"; being drained: {', '.join(map(named.stateful_set, numbers.leaving))}" if numbers.leaving else ""
     lost = f"; lost, and replaced: {', '.join(named.stateful_set(each.number) for each in numbers.lost)}" if numbers.lost else ""
     return Health("True", Reason.READY, f"{counted(len(serving), 'bookie is', 'bookies are')} writable{leaving}{lost}")

@@ -13,15 +13,15 @@ from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, SECOND_DISK
-from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, condition
+from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, SERVES_AS_MADE, condition
 from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.reason import Reason
 
 MOST_SENTENCES = 60
 """Maximum sentences of a shown plan. A new cluster of some bookies fits."""
-_NO_SYMPTOMS = (Reason.STATEMENTS_BLOCKED, Reason.BOOKIES_MISSING)
-"""Of what a plan waits for: hanging statements, and bookies that are not made. Rolls of other resources go on beside these bookies, and
-would wait for ever for a drain or a roll that waits for them."""
+_NO_SYMPTOMS = (Reason.STATEMENTS_BLOCKED, *SERVES_AS_MADE)
+"""Of what a plan waits for: hanging statements, and bookies that serve as made. Rolls of other resources go on beside these bookies, and
+would wait for ever for a drain or a roll that waits for what is lacking."""
 
 
 @dataclass(frozen=True)

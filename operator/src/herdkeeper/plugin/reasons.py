@@ -183,6 +183,10 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.AUTORECOVERY_NOT_READY: Explained(
         "Not all pods of autorecovery serve. While none does, lost copies are not replaced.", "Check the pods that the message names."
     ),
+    Reason.AUTORECOVERY_DISABLED: Explained(
+        "Somebody disabled autorecovery with BookKeeper's tools. All bookies serve, but lost copies are not replaced.",
+        "Enable it with the command that the message names.",
+    ),
     Reason.NODES_NOT_READY: Explained("Some SQL nodes do not serve.", "Check the pods that the message names."),
     Reason.REPLICAS_NOT_READY: Explained(
         "Replicas of the tablespace are not settled.", "Wait; if it lasts, check the SQL nodes: `status`."

@@ -63,6 +63,10 @@ def _is_current(resource: Resource | None, holds: Callable[[Condition], bool]) -
     return ready is not None and holds(ready) and ready.observed_generation == resource.metadata.generation
 
 
+SERVES_AS_MADE = (Reason.BOOKIES_MISSING, Reason.AUTORECOVERY_DISABLED)
+"""Bookies that a quota refuses, and autorecovery that somebody disabled for a maintenance: all bookies that are made serve."""
+
+
 def is_refused(resource: Resource) -> bool:
     """Returns whether its spec is refused. Its status then has what was observed before."""
     ready = condition(resource, READY)
@@ -70,8 +74,8 @@ def is_refused(resource: Resource) -> bool:
 
 
 def serves_as_made(resource: Resource | None) -> bool:
-    """Returns whether a resource is Ready, or lacks only bookies that are not made yet: a quota may refuse these for ever."""
-    return _is_current(resource, lambda ready: ready.status == "True" or ready.reason == Reason.BOOKIES_MISSING)
+    """Returns whether a resource is Ready, or what it lacks may last for ever, while all of its servers that are made serve."""
+    return _is_current(resource, lambda ready: ready.status == "True" or ready.reason in SERVES_AS_MADE)
 
 
 def is_settled_resource(resource: Resource | None) -> bool:

@@ -127,6 +127,7 @@ class Reason(StrEnum):
     BOOKIES_NOT_READY = "BookiesNotReady", Bearing.UNFINISHED
     BOOKIES_MISSING = "BookiesMissing", Bearing.UNFINISHED
     AUTORECOVERY_NOT_READY = "AutorecoveryNotReady", Bearing.UNFINISHED
+    AUTORECOVERY_DISABLED = "AutorecoveryDisabled", Bearing.UNFINISHED
     NODES_NOT_READY = "NodesNotReady", Bearing.UNFINISHED
     REPLICAS_NOT_READY = "ReplicasNotReady", Bearing.UNFINISHED
     NO_LEADER = "NoLeader", Bearing.UNFINISHED
