@@ -567,6 +567,14 @@ def test_autorecovery_whose_new_pod_does_not_start_is_told_while_the_old_one_goe
     assert made.wait is None or (made.wait.reason, str(expected) in made.wait.message) == (Reason.ROLLING, True), situation
 
 
+def test_a_new_pod_of_autorecovery_that_does_not_start_hides_no_bookie_that_does_not_serve():
+    """A condition has one reason: what a plan waits for is told there instead of the bookie's trouble."""
+    found = settled()
+    found["Deployment", "bk-autorecovery"]["status"] = {"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1}
+    failing = pods(["bk-bookie-2-0"], conditions=[])
+    assert plan(*claims(0, 1, 2, 3), found, pods(PODS), failing).wait is None
+
+
 def test_a_rate_above_what_bookkeeper_can_read_is_the_highest_that_it_can():
     """With 2Gi and more neither autorecovery nor a drain's Job would start."""
     auto = CLUSTER.spec.auto_recovery.model_copy(update={"bytes_per_second": "2Gi"})

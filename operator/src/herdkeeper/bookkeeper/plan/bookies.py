@@ -100,7 +100,7 @@ def _with_metadata(fleet: BookieFleet, source: DrainSource) -> Plan:
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     steps += retire_lost(fleet)
     steps += _new_bookies(fleet, running, unmade)  # last, so that nothing waits for them
-    steps += _autorecovery_restarts(fleet)
+    steps += _autorecovery_restarts(fleet, running)
     waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
     busy = waits or fleet.drains or numbers.lost or not all(identity.bookie_id in metadata.writable for identity in identities)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
@@ -215,12 +215,14 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable
     return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{named.autorecovery} is changed once no bookie is disrupted: {closed_by}"))
 
 
-def _autorecovery_restarts(fleet: BookieFleet) -> tuple[Wait, ...]:
-    """Returns a wait while pods of autorecovery run that have not the current template: new ones may never start. Nothing waits for it."""
+def _autorecovery_restarts(fleet: BookieFleet, running: tuple[int, ...]) -> tuple[Wait, ...]:
+    """Returns a wait while pods of autorecovery run that have not the current template: new ones may never start. Nothing waits for it.
+    A bookie that does not serve is worse, and Ready would tell this instead.
+    """
     name = fleet.named.autorecovery
     status = (fleet.objects.get("Deployment", name) or {}).get("status", {})
     old = (status.get("replicas") or 0) - (status.get("updatedReplicas") or 0)
-    if old <= 0:
+    if old <= 0 or why_bookies_unhealthy(fleet, running, None) is not None:
         return ()
     still = f"{counted(old, 'pod')} of {name} still {'runs' if old == 1 else 'run'} with an earlier template"
     return (Wait(Reason.ROLLING, f"{still}; the next one: {fleet.trouble_of_autorecovery}"),)
