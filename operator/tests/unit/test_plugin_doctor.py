@@ -398,7 +398,7 @@ def test_what_may_not_be_read_is_said_in_its_place(tmp_path: Path) -> None:
         f"fs.s3a.secret.key={HUSH}", f"fs.s3a.access.key={HUSH}", f"secretKey: {HUSH}", f"&token={HUSH}&x=1",
         f"AZURE_STORAGE_ACCOUNT_KEY={HUSH}", f"AccountName=a;AccountKey={HUSH};", f"https://a/b?sv=1&sig={HUSH}&se=2",
         f"X-Amz-Signature={HUSH}", f"refused: eyJhbGciOiJI.eyJzdWIiOiIx.{HUSH}",
-        f"of-eyJhbGciOiJI.eyJzdWIiOiIx.{HUSH}",
+        f"of-eyJhbGciOiJI.eyJzdWIiOiIx.{HUSH}", f"jwt.eyJhbGciOiJI.eyJzdWIiOiIx.{HUSH}",
         json.dumps({"error": json.dumps({"password": HUSH})}), json.dumps({"password": f'x"{HUSH}'}),
         json.dumps({"error": json.dumps({"password": f'x"{HUSH}'})}),
     ],
@@ -412,11 +412,12 @@ def test_what_looks_like_a_secret_is_left_out_of_text(text: str) -> None:
     "text",
     [
         "eyJ-" * 100_000,
+        "eyJ-" * 50_000 + ".eyJ-" * 50_000,
         "".join(f"password={chr(92) * each}{chr(34)}x " for each in range(1400)),
         "://a:" * 100_000,
         "Bearer " * 100_000,
     ],
-    ids=["tokens", "quotes", "addresses", "bearers"],
+    ids=["tokens", "parts of tokens", "quotes", "addresses", "bearers"],
 )
 def test_a_log_that_was_made_for_it_does_not_hold_up_who_collects_it(text: str) -> None:
     began = time.thread_time()

@@ -15,8 +15,8 @@ _QUOTED = r"""(?P<escapes>\\{0,31})(?P<quote>["'])[\s\S]*?(?<!\\)(?P=escapes)(?P
 _NAMED = re.compile(rf"""((?:{_WORDS})\\*["']?\s*[=:]\s*)(?:{_QUOTED}|[^\s,;&}})\]]+)""", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _IN_URL = re.compile(r"(://[^\s:/@]+:)[^\s@/]+(@)")
-_JWT = re.compile(r"(?<![\w-])([\w-]+)\.eyJ[\w-]{8,}\.[\w-]*")
-"""A token, whatever stands beside it: header and claims are JSON in base64. From the beginning of a word, so that each is read once."""
+_JWT = re.compile(r"(?<![\w-])((?>[\w-]*?(?=eyJ)))[\w-]++\.eyJ[\w-]{8,}+\.[\w-]*")
+"""A token, and what stands before it in its word: header and claims are JSON in base64. Each word is read once."""
 _PEM = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
 _SECRET_NAME = re.compile(rf"(?:{_WORDS}|digest)", re.IGNORECASE)
 NAMES_OF_OBJECTS = ("secretName", "credentialsSecret", "connectionSecret", "imagePullSecrets", "automountServiceAccountToken")
@@ -26,15 +26,10 @@ NAMES_OF_OBJECTS = ("secretName", "credentialsSecret", "connectionSecret", "imag
 def redacted_text(text: str) -> str:
     """Returns a log or message without secrets."""
     text = _NAMED.sub(rf"\1{HIDDEN}", text)
-    text = _JWT.sub(_without_token, text)
+    text = _JWT.sub(rf"\1{HIDDEN}", text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _IN_URL.sub(rf"\1{HIDDEN}\2", text)
     return _PEM.sub(rf"\1{HIDDEN}\2", text)
-
-
-def _without_token(found: re.Match[str]) -> str:
-    before, header, _ = found[1].partition("eyJ")
-    return f"{before}{HIDDEN}" if header else found[0]
 
 
 def redacted(value: Any, name: str = "") -> Any:
