@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a volume without room."""
 
 
 def written_beside(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
@@ -26,11 +30,14 @@ def written_beside(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
 
 
 def why_not_linked(folder: Path) -> str | None:
-    """Tests whether `link_once` can commit a file in a folder; returns why not, None if it can."""
+    """Tests whether `link_once` can commit a file in a folder; returns why not, None if it can. Raises OSError if there is no room for the
+    test: that may change."""
     name = folder / f".herdkeeper-links-{uuid.uuid4().hex}"
     try:
         given = [link_once(written_beside(name, lambda stream: stream.write(b"")), name) for _ in range(2)]
     except OSError as error:
+        if error.errno in FULL:
+            raise
         return f"files can't be committed in this folder without hard links: {error}; use another volume, or an object store"
     finally:
         name.unlink(missing_ok=True)

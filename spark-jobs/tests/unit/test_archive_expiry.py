@@ -348,10 +348,30 @@ def test_the_program_goes_on_archiving_and_deletes_nothing_while_the_oldest_mani
     assert before < files(archive)
 
 
-def test_what_has_expired_makes_room_on_a_full_volume(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_room_for_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archived_segment, "new_file", lambda path: FullVolume(new_file(path)))
+
+
+def no_room_for_any_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    def open_old(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if "x" in mode or "w" in mode:
+            raise OSError(28, "No space left on device")
+        return opened(path, mode, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", open_old)
+
+
+@in_a_folder
+@pytest.mark.parametrize("fill", [no_room_for_a_segment, no_room_for_any_file])
+def test_what_has_expired_makes_room_on_a_full_volume(
+    fill: Callable[[pytest.MonkeyPatch], None], archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archiver that has just been started tests the volume first."""
     metadata = archive.log.metadata
     archive.write(7, 2, closed=True)
-    monkeypatch.setattr(archived_segment, "new_file", lambda path: FullVolume(new_file(path)))
+    fill(monkeypatch)
     metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
     archiver(archive, monkeypatch)
     told = decode_archive_progress(metadata.told[PROGRESS_PATH])

@@ -10,7 +10,6 @@ message and to standard output. It may be repeated, killed, and run twice at onc
 from __future__ import annotations
 
 import argparse
-import errno
 import signal
 import sys
 import threading
@@ -30,6 +29,7 @@ from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segme
 from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, publish_progress, published_progress
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
+from herdkeeper_jobs.durable_file import FULL
 from herdkeeper_jobs.encryption.keys import writing_key
 from herdkeeper_jobs.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, LogTruncatedError
 from herdkeeper_jobs.log_source import LogSource, open_log
@@ -51,8 +51,6 @@ from herdkeeper_jobs.wal.moment import stamp
 _log = structlog.get_logger()
 _MOST_TROUBLE = 500
 """Characters of a reported failure."""
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a volume for which there is room once something has expired."""
 
 
 def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:
@@ -142,7 +140,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         failed = _failed(error)
         if parsed.place:
             told = replace(before, trouble=failed.sentence[:_MOST_TROUBLE])
-            is_full = isinstance(error, OSError) and error.errno in _FULL
+            is_full = isinstance(error, OSError) and error.errno in FULL
             publish_progress(catalog.client, place, _expire(catalog, place, told) if is_full else told)
         return failed
     newest = None if copied.end is None else copied.end.first.lsn

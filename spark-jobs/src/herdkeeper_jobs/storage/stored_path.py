@@ -85,7 +85,8 @@ def asked_of_each(paths: Sequence[StoredPath], ask: Callable[[StoredPath], Answe
 
 
 def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
-    """Returns why nothing can be read or, with `writes`, committed there; None if it can. Raises OSError if a store does not answer."""
+    """Returns why nothing can be read or, with `writes`, committed there; None if it can. Raises OSError if a store does not answer,
+    or if a volume is full."""
     match destination:
         case Path():
             if not destination.is_dir():
