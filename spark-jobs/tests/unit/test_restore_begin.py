@@ -175,7 +175,7 @@ def test_a_driver_that_goes_on_after_another_one_has_ended_changes_no_row(monkey
     monkeypatch.setattr(bookkeeping, "marks", lambda _: {})
     ready = ReadyTablespace()
     with pytest.raises(ServerError, match="no such table"):
-        run._fill(cast(Any, None), cast(Any, source), cast(Any, None), (cast(Any, ready), HEADER))
+        run._fill(cast(Any, None), cast(Any, source), cast(Any, None), cast(Any, ready), HEADER)
     assert ready.changed == []
 
 
