@@ -54,7 +54,17 @@ final class CompleteCheckpoints extends SingleDirectoryDbLedgerStorage {
         this.indexFolders = indexFolders;
         this.log = log;
         room = 2 * writeCache; // a replay writes one at most, and the index needs some
-        log.compactBy(getEntryLocationIndex()::getLocation);
+        log.compactBy(new GuardedEntryLog.Index() {
+            @Override
+            public void awaitFlush() throws IOException {
+                requireNoFailure();
+            }
+
+            @Override
+            public long placeOf(long ledger, long entry) throws IOException {
+                return getEntryLocationIndex().getLocation(ledger, entry);
+            }
+        });
         try {
             Field field = SingleDirectoryDbLedgerStorage.class.getDeclaredField("ledgerIndex");
             field.setAccessible(true);
@@ -77,6 +87,17 @@ final class CompleteCheckpoints extends SingleDirectoryDbLedgerStorage {
             super.checkpoint(checkpoint);
             index.flush();
             hasFailed = false;
+        } finally {
+            flushMutex.unlock();
+        }
+    }
+
+    private void requireNoFailure() throws IOException {
+        flushMutex.lock();
+        try {
+            if (hasFailed) {
+                throw new IOException("an earlier checkpoint failed: nothing is compacted until the bookie has restarted");
+            }
         } finally {
             flushMutex.unlock();
         }

@@ -28,14 +28,17 @@ final class GuardedEntryLog implements EntryLogger {
     private static final int SIZE_BYTES = 4;
     private static final int BITS_OF_A_PLACE = 32;
 
-    /** Where the index finds an entry, or 0. */
-    @FunctionalInterface
-    interface Places {
-        long of(long ledger, long entry) throws IOException;
+    /** Where the entries are. */
+    interface Index {
+        /** Waits for the flush under way, which writes entries to a log first, and then where they are. Throws if one has failed. */
+        void awaitFlush() throws IOException;
+
+        /** Where the index finds an entry, or 0. */
+        long placeOf(long ledger, long entry) throws IOException;
     }
 
     private final EntryLogger log;
-    private volatile Places places;
+    private volatile Index index;
     private volatile boolean hasFailed;
 
     GuardedEntryLog(EntryLogger log) {
@@ -43,8 +46,8 @@ final class GuardedEntryLog implements EntryLogger {
     }
 
     /** To be called before anything is compacted. */
-    void compactBy(Places index) {
-        places = index;
+    void compactBy(Index places) {
+        index = places;
     }
 
     /** Whether it takes no more writes. */
@@ -91,8 +94,10 @@ final class GuardedEntryLog implements EntryLogger {
         T run() throws IOException;
     }
 
+    /** Only a compaction does so. */
     @Override
     public void scanEntryLog(long number, EntryLogScanner scanner) throws IOException {
+        index.awaitFlush();
         log.scanEntryLog(number, new EntryLogScanner() {
             @Override
             public boolean accept(long ledger) {
@@ -103,7 +108,7 @@ final class GuardedEntryLog implements EntryLogger {
             public void process(long ledger, long offset, ByteBuf entry) throws IOException {
                 long here = number << BITS_OF_A_PLACE | offset + SIZE_BYTES;
                 boolean hasIds = entry.readableBytes() >= 2 * Long.BYTES;
-                if (hasIds && places.of(ledger, entry.getLong(entry.readerIndex() + Long.BYTES)) == here) {
+                if (hasIds && index.placeOf(ledger, entry.getLong(entry.readerIndex() + Long.BYTES)) == here) {
                     scanner.process(ledger, offset, entry);
                 }
             }

@@ -37,7 +37,9 @@ class CompleteCheckpointsTest {
     private final AtomicInteger flushes = new AtomicInteger();
     private final AtomicInteger restarts = new AtomicInteger();
     private final AtomicLong place = new AtomicLong(1);
+    private final List<Long> copied = new ArrayList<>();
     private CompleteCheckpoints made;
+    private Runnable flushed = () -> { };
     private final GuardedEntryLog log = new GuardedEntryLog(disk());
 
     @Test
@@ -109,8 +111,49 @@ class CompleteCheckpointsTest {
         place.set(7L << 32 | 504);
         storage.addEntry(entry(0));
         storage.checkpoint(Checkpoint.MAX);
-        List<Long> copied = new ArrayList<>();
-        EntryLogScanner copying = new EntryLogScanner() {
+        log.scanEntryLog(6, copying());
+        assertEquals(List.of(), copied);
+        log.scanEntryLog(7, copying());
+        assertEquals(List.of(500L), copied);
+        storage.shutdown();
+    }
+
+    @Test
+    void aCompactionWaitsForTheFlushThatHasWrittenALogAndNotYetItsIndex() throws Exception {
+        CompleteCheckpoints storage = storage();
+        place.set(7L << 32 | 504);
+        storage.addEntry(entry(0));
+        Thread compaction = new Thread(() -> {
+            try {
+                log.scanEntryLog(7, copying());
+            } catch (IOException unexpected) {
+                throw new IllegalStateException(unexpected);
+            }
+        });
+        flushed = () -> {
+            compaction.start();
+            while (compaction.getState() != Thread.State.WAITING && compaction.isAlive()) {
+                Thread.onSpinWait();
+            }
+        };
+        storage.checkpoint(Checkpoint.MAX);
+        compaction.join();
+        assertEquals(List.of(500L), copied);
+        storage.shutdown();
+    }
+
+    @Test
+    void nothingIsCompactedBehindACheckpointThatFailed() throws Exception {
+        CompleteCheckpoints storage = storage();
+        failures.set(1);
+        storage.addEntry(entry(0));
+        assertThrows(IOException.class, () -> storage.checkpoint(Checkpoint.MAX));
+        assertThrows(IOException.class, () -> log.scanEntryLog(7, copying()));
+        storage.shutdown();
+    }
+
+    private EntryLogScanner copying() {
+        return new EntryLogScanner() {
             @Override
             public boolean accept(long ledger) {
                 return true;
@@ -121,11 +164,6 @@ class CompleteCheckpointsTest {
                 copied.add(offset);
             }
         };
-        log.scanEntryLog(6, copying);
-        assertEquals(List.of(), copied);
-        log.scanEntryLog(7, copying);
-        assertEquals(List.of(500L), copied);
-        storage.shutdown();
     }
 
     @Test
@@ -168,6 +206,7 @@ class CompleteCheckpointsTest {
                     if (failures.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
                         throw new IOException("No space left on device");
                     }
+                    flushed.run();
                     return null;
                 case "addEntry":
                     return place.get();

@@ -37,7 +37,17 @@ class GuardedEntryLogTest {
         List<String> copied = new ArrayList<>();
         try (GuardedEntryLog log = new GuardedEntryLog(
                 new DefaultEntryLogger(configuration, folders, null, NullStatsLogger.INSTANCE, UnpooledByteBufAllocator.DEFAULT))) {
-            log.compactBy((ledger, entry) -> index.get(entry));
+            log.compactBy(new GuardedEntryLog.Index() {
+                @Override
+                public void awaitFlush() {
+                    // there is none
+                }
+
+                @Override
+                public long placeOf(long ledger, long entry) {
+                    return index.get(entry);
+                }
+            });
             for (char version : "ab".toCharArray()) {
                 for (long entry = version == 'a' ? 0 : 1; entry < 3; entry++) {
                     index.put(entry, log.addEntry(LEDGER, Unpooled.buffer().writeLong(LEDGER).writeLong(entry).writeByte(version)));
