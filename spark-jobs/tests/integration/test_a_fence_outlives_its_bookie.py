@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
-from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries, write_metadata
+from plain_requests import add, answer_to, fence
+from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 from waits import wait_until
 
-from herdkeeper.codecs.bookkeeper.entry import Entry, entry_digest, master_key
-from herdkeeper.codecs.bookkeeper.metadata import DigestType
-from herdkeeper.codecs.bookkeeper.protocol import LENGTH_BYTES, Operation, ReadCode
-from herdkeeper_e2e.server_processes import LEDGERS_ROOT, QUICK_COMPILER, Servers, servers
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper_e2e.server_processes import LEDGERS_ROOT, QUICK_COMPILER, servers
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 LEDGER, ENTRIES = 1, 100
-VERSION, FENCE = 2 << 24, 1
 PATIENCE_SECONDS, FLUSH_MILLIS, STEADY_LOOKS = 120, 200, 20
 STOCK = "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage"
 GUARDED = "io.herdkeeper.bookie.GuardedLedgerStorage"
-
-
-def answer_to(running: Servers, bookie: str, body: bytes) -> ReadCode:
-    """The code of the answer to a request of an operation that no client of ours has."""
-    with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
-        address = catalog.bookie_addresses()[bookie]
-    with BookieConnection(bookie, address, 15.0) as connection:
-        connection._send(len(body).to_bytes(LENGTH_BYTES, "big") + body)
-        return connection._receive().code
-
-
-def fence() -> bytes:
-    """As another leader reads the last entry."""
-    return struct.pack(">iqq", VERSION | Operation.READ.value << 16 | FENCE, LEDGER, ENTRIES - 1) + master_key(PASSWORD)
-
-
-def add() -> bytes:
-    """As the earlier leader writes its next entry."""
-    data = entry_digest(DigestType.CRC32C).pack(Entry(LEDGER, ENTRIES, ENTRIES - 1, 6, b"a row!"))
-    return struct.pack(">i", VERSION | Operation.ADD.value << 16) + master_key(PASSWORD) + data
 
 
 @pytest.mark.parametrize(("storage", "answer"), [(STOCK, ReadCode.OK), (GUARDED, ReadCode.FENCED)], ids=["BookKeeper's own", "the image's"])
@@ -62,8 +37,8 @@ def test_a_ledger_stays_fenced_after_a_bookie_is_killed_that_had_nothing_else_to
             return bool(marks[-1]) and marks[-STEADY_LOOKS:] == [marks[-1]] * STEADY_LOOKS
 
         wait_until("all entries are flushed", idle, PATIENCE_SECONDS)
-        assert answer_to(running, bookie, fence()) is ReadCode.OK
+        assert answer_to(running, bookie, fence(LEDGER, ENTRIES - 1)) is ReadCode.OK
         wait_until("the journal is done with the fence", lambda: mark.read_bytes() != marks[-1], PATIENCE_SECONDS)
         running.processes[bookie].kill()
         running.restart_bookie(bookie)
-        assert answer_to(running, bookie, add()) is answer
+        assert answer_to(running, bookie, add(LEDGER, ENTRIES)) is answer

@@ -1,14 +1,17 @@
 package io.herdkeeper.bookie;
 
+import io.netty.buffer.ByteBufAllocator;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.bookkeeper.bookie.Bookie.NoLedgerException;
 import org.apache.bookkeeper.bookie.BookieException;
 import org.apache.bookkeeper.bookie.LedgerDirsManager;
+import org.apache.bookkeeper.bookie.StateManager;
 import org.apache.bookkeeper.bookie.storage.EntryLogger;
 import org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage;
 import org.apache.bookkeeper.bookie.storage.ldb.SingleDirectoryDbLedgerStorage;
@@ -29,10 +32,13 @@ public final class GuardedLedgerStorage extends DbLedgerStorage {
     private static final long LATEST_END_SECONDS = 60;
     /** A disk that hangs would hold up the end for ever. */
     private static final long LONGEST_END_SECONDS = 60;
+    private static final long LOOK_MILLIS = 100;
     private static final AtomicBoolean ENDING = new AtomicBoolean();
 
     private final Runnable end;
     private final List<CompleteCheckpoints> storages = new ArrayList<>();
+    private LedgerDirsManager disks;
+    private StateManager state;
 
     public GuardedLedgerStorage() {
         this(GuardedLedgerStorage::end);
@@ -40,6 +46,39 @@ public final class GuardedLedgerStorage extends DbLedgerStorage {
 
     GuardedLedgerStorage(Runnable end) {
         this.end = end;
+    }
+
+    @Override
+    public void initialize(ServerConfiguration configuration, LedgerManager ledgers, LedgerDirsManager folders, LedgerDirsManager indexFolders,
+            StatsLogger statistics, ByteBufAllocator allocator) throws IOException {
+        disks = folders;
+        super.initialize(configuration, ledgers, folders, indexFolders, statistics, allocator);
+    }
+
+    @Override
+    public void setStateManager(StateManager manager) {
+        state = manager;
+        super.setStateManager(manager);
+    }
+
+    /**
+     * Lets a bookie take entries again whose disk was full before it started, and is not now. BookKeeper 4.18 tells it so at its first look at
+     * the disks ({@code LedgerDirsMonitor}), which is lost if the replay of the journal takes longer. It would stay read-only for ever then.
+     * One that a person or the operator made read-only stays so.
+     */
+    @Override
+    public void start() {
+        super.start();
+        Thread thread = new Thread(() -> {
+            while (!state.isRunning()) { // the mode is read from the disks before
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MILLIS));
+            }
+            if (disks.getFullFilledLedgerDirs().isEmpty()) {
+                state.transitionToWritableMode();
+            }
+        }, "writable");
+        thread.setDaemon(true);
+        thread.start();
     }
 
     @Override
