@@ -23,7 +23,8 @@ from herdkeeper.clients.look import MOST_LOOK_BYTES, look
 from herdkeeper.clients.zookeeper import MOST_DATA, EnsembleError, EnsembleSessions
 from herdkeeper.clients.zookeeper_member import MOST_BYTES_WAITING, MemberSession
 from herdkeeper.herddb.observe.cluster import _ask, _records
-from herdkeeper.herddb.observe.nodes import MOST_TABLESPACES, read_node
+from herdkeeper.herddb.observe.nodes import read_node
+from herdkeeper.herddb.state.cluster import MOST_READ_TABLESPACES
 from herdkeeper.shared.unknown import Unknown
 
 MEBIBYTE = 1 << 20
@@ -137,7 +138,7 @@ def test_metadata_with_more_bookies_than_a_cluster_can_have_is_not_looked_throug
 
 def test_of_tablespaces_without_end_none_is_read() -> None:
     """For each of them something would be kept of each node."""
-    for tablespaces, why in ((MOST_TABLESPACES, None), (MOST_TABLESPACES + 1, f"has {MOST_TABLESPACES + 1} tablespaces")):
+    for tablespaces, why in ((MOST_READ_TABLESPACES, None), (MOST_READ_TABLESPACES + 1, f"has {MOST_READ_TABLESPACES + 1} tablespaces")):
         reader = ClusterReader(cast(Any, None), cast(Any, Names(tablespaces)), cast(Any, None))
         found = _ask(reader, LOG, partial(_records, root="/herd", reader=reader))
         assert found == {} if why is None else isinstance(found, Unknown) and why in found.why
@@ -146,7 +147,7 @@ def test_of_tablespaces_without_end_none_is_read() -> None:
 @pytest.mark.parametrize("more", [0, 1])
 def test_of_a_node_that_tells_of_tablespaces_without_end_nothing_is_known(more: int) -> None:
     """Who may create pods may have one taken for a SQL node."""
-    told = [{"name": str(number), "uuid": "u", "role": "follower", "ready": True} for number in range(MOST_TABLESPACES + more)]
+    told = [{"name": str(number), "uuid": "u", "role": "follower", "ready": True} for number in range(MOST_READ_TABLESPACES + more)]
     reader = SimpleNamespace(http=SimpleNamespace(get=lambda _url, _trust: told))
     found = read_node(cast(Any, reader), cast(Any, SimpleNamespace(url=lambda path: path, trust=None)))
     assert isinstance(found, Unknown if more else tuple)

@@ -13,7 +13,7 @@ from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.log.seen import LogPin
-from herdkeeper.herddb.state.cluster import NodeTablespace, Place, RecordAbsent, UserCredentials, VersionedRecord
+from herdkeeper.herddb.state.cluster import MOST_TABLESPACES, NodeTablespace, Place, RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
@@ -52,6 +52,16 @@ SETTLED = TablespaceObserved(
     credentials=CREDENTIALS,
 )
 NEW = replace(SETTLED, tablespace=UNMADE, record=RecordAbsent(), leaderships={}, nodes=dict.fromkeys(NODES, ()))
+
+
+def test_no_tablespace_is_made_beyond_those_of_which_the_operator_decides():
+    """With one more it would move no leader of all the others."""
+    fits = replace(NEW, leaderships={NODES[0]: MOST_TABLESPACES - 2, NODES[1]: 1})
+    assert [type(action) for action in plan_tablespace(fits).actions] == [CreateTablespace]
+    full = plan_tablespace(replace(NEW, leaderships={NODES[0]: MOST_TABLESPACES - 1, NODES[1]: 1}))
+    assert full.actions == ()
+    assert full.wait is not None
+    assert "drop those not in use, or make this one in another HerdDBCluster" in full.wait.message
 
 
 def test_a_copy_of_an_earlier_tablespace_of_the_name_is_none_of_this_one():

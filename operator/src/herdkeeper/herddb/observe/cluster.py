@@ -25,12 +25,12 @@ from herdkeeper.codecs.herddb.node import nodes_path
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.observe.address import port_of_node
-from herdkeeper.herddb.observe.nodes import MOST_TABLESPACES, read_ports
+from herdkeeper.herddb.observe.nodes import read_ports
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
 from herdkeeper.herddb.state.certificate_holder import certificate_holder
-from herdkeeper.herddb.state.cluster import NodeView, VersionedRecord
+from herdkeeper.herddb.state.cluster import MOST_READ_TABLESPACES, NodeView, VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import is_silent, unasked_nodes
@@ -217,8 +217,8 @@ def _times(
 def _records(znodes: Znodes, root: str, reader: ClusterReader) -> dict[str, VersionedRecord] | Unknown:
     """Returns HerdDB's record of each tablespace, with the time of its last change."""
     known = znodes.children(tablespaces_path(root), reader.wake) or ()
-    if len(known) > MOST_TABLESPACES:
-        return Unknown(f"{root} in ZooKeeper has {len(known)} tablespaces, more than {MOST_TABLESPACES}: drop those not in use")
+    if len(known) > MOST_READ_TABLESPACES:
+        return Unknown(f"{root} in ZooKeeper has {len(known)} tablespaces, more than {MOST_READ_TABLESPACES}: drop those not in use")
     found = {name: znodes.read_changed(tablespace_path(root, name), reader.wake) for name in known}
     try:
         return {

@@ -9,13 +9,20 @@ from typing import Any
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.herddb.observe.address import NodeAddress, NodePort, port_of_node, with_authorities
-from herdkeeper.herddb.state.cluster import Counts, FullCheck, NodeTablespace, NodeView, RetainedLog, TableVerdict, Unreplayable
+from herdkeeper.herddb.state.cluster import (
+    MOST_READ_TABLESPACES,
+    Counts,
+    FullCheck,
+    NodeTablespace,
+    NodeView,
+    RetainedLog,
+    TableVerdict,
+    Unreplayable,
+)
 from herdkeeper.herddb.state.nodes import present_nodes
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 
-MOST_TABLESPACES = 1000
-"""Of a HerdDBCluster. What is decided for each, and for each node, must fit into the operator's memory and time."""
 _MOST_READERS = 8
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """What reading a document of another form raises."""
@@ -47,8 +54,8 @@ def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown
     if isinstance(answer, Unknown):
         return answer
     try:
-        if len(answer) > MOST_TABLESPACES:
-            return Unknown(f"{url} tells of {len(answer)} tablespaces, more than {MOST_TABLESPACES}")
+        if len(answer) > MOST_READ_TABLESPACES:
+            return Unknown(f"{url} tells of {len(answer)} tablespaces, more than {MOST_READ_TABLESPACES}")
         return tuple(_tablespace(entry) for entry in answer)
     except _UNREADABLE as error:
         return Unknown(f"{url} did not answer with tablespaces: {error!r}")

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.shared.unknown import Unknown
 
+MOST_TABLESPACES = 1000
+"""Of a HerdDBCluster, with HerdDB's own. What is decided for each, and for each node, must fit into the operator's memory and time."""
+MOST_READ_TABLESPACES = MOST_TABLESPACES + 10
+"""Reconciles may make some at once, each in sight of the last free place."""
+
 
 @dataclass(frozen=True)
 class RetainedLog:

@@ -19,7 +19,7 @@ from herdkeeper.herddb.log.in_time import seconds_to_stalled_stream, seconds_to_
 from herdkeeper.herddb.log.plan_archive import archive_steps
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.record_change import record_change
-from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, VersionedRecord
+from herdkeeper.herddb.state.cluster import MOST_TABLESPACES, NodeTablespace, RecordAbsent, VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.state.tls import is_encrypted, why_no_login
 from herdkeeper.herddb.tablespace.build import build_connection_secret
@@ -98,6 +98,10 @@ def _create(seen: TablespaceObserved) -> Plan:
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it does not exist"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
+    if sum(seen.leaderships.values()) >= MOST_TABLESPACES:
+        full = f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} has {MOST_TABLESPACES} tablespaces, the most that the operator makes"
+        do = "drop those not in use, or make this one in another HerdDBCluster"
+        return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"{full}: {do}", requeue.BLOCKED)
     if (unencrypted := why_no_login(seen.tls, seen.herddb)) is not None:
         return Plan((), unencrypted, requeue.PENDING)
     leaders = _by_work(seen, set())
