@@ -22,6 +22,8 @@ from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.look import MOST_LOOK_BYTES, look
 from herdkeeper.clients.zookeeper import MOST_DATA, EnsembleError, EnsembleSessions
 from herdkeeper.clients.zookeeper_member import MOST_BYTES_WAITING, MemberSession
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout
+from herdkeeper.engine.execute_metadata import _delete_ledger
 from herdkeeper.herddb.observe.cluster import _ask, _records
 from herdkeeper.herddb.observe.nodes import read_node
 from herdkeeper.herddb.state.cluster import MOST_READ_TABLESPACES
@@ -78,6 +80,16 @@ def test_one_observation_keeps_no_more_of_an_ensemble_than_fits_into_memory_seve
                 sessions.at(address).read("/another")
         with look():
             assert sessions.at(address).children("/") == ("00000000",), "the next one begins anew"
+        sessions.stop()
+
+
+def test_a_database_with_any_number_of_ledgers_is_deleted_in_one_go() -> None:
+    """Of each ledger only its owner is looked for."""
+    with ensemble(b"x" * MEBIBYTE) as address:
+        sessions = EnsembleSessions()
+        with look():
+            for ledger in range(MOST_LOOK_BYTES // MEBIBYTE + 2):
+                _delete_ledger(sessions.at(address), "/root", LedgerLayout.HIERARCHICAL, ledger, "u")
         sessions.stop()
 
 

@@ -9,6 +9,7 @@ import structlog
 
 from herdkeeper.certificates.access import RootAccess
 from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.look import make_room
 from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
@@ -234,6 +235,7 @@ def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int,
     found = znodes.read(path)
     if found is None:
         return
+    make_room(len(found[0]))
     try:
         owner = tablespace_of(decode_ledger_metadata(ledger, found[0]))
     except MalformedDataError:
