@@ -171,8 +171,8 @@ class BookKeeperClusterSpec(Model):
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
     roll_without_spare_bookie: bool = Field(
         False,
-        description="Whether to restart bookies even if no spare one is writable, beyond the largest ensemble of an open ledger, or if "
-        "fewer racks remain than placement.enforced wants. Writes then wait, or are acknowledged with fewer copies, during a restart.",
+        description="Whether to restart bookies even if no spare one is writable, beyond the largest ensemble of an open ledger. With "
+        "placement.enforced, also if too few racks remain. Writes then wait, or are acknowledged with fewer copies, during a restart.",
     )
     config: ConfigLines = Field(
         {},
