@@ -17,6 +17,7 @@ from herdkeeper.api.resource import API_VERSION
 from herdkeeper.bookkeeper.state.refusal import COOKIE
 from herdkeeper.codecs.bookkeeper.cookie import Cookie, decode_cookie, encode_cookie
 from herdkeeper.engine.result import Outcome
+from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 
 KIND = "BookKeeperCluster"
@@ -191,6 +192,22 @@ def test_a_settled_cluster_gets_no_write(stage: Stage) -> None:
     status = stage.found(KIND, "bk")["status"]
     assert (status["readyBookies"], status["underReplicated"]) == (BOOKIES, False)
     assert [bookie["state"] for bookie in status["bookies"]] == ["Writable"] * BOOKIES
+
+
+def test_the_budget_of_an_earlier_version_names_how_many_bookies_stay(stage: Stage, dynamic: DynamicClient) -> None:
+    """It named how many may be away. Both together are refused."""
+    serving(stage)
+    live = stage.found("PodDisruptionBudget", named(stage).disruption_budget)
+    assert live["spec"]["minAvailable"] == BOOKIES - 1
+    metadata = {key: value for key, value in live["metadata"].items() if key in ("name", "namespace", "labels", "ownerReferences")}
+    earlier = {**live, "metadata": metadata, "spec": {"maxUnavailable": 1, "selector": live["spec"]["selector"]}}
+    del earlier["status"]
+    budgets = dynamic.resources.get(api_version="policy/v1", kind="PodDisruptionBudget")
+    budgets.delete(metadata["name"], stage.namespace)
+    dynamic.server_side_apply(budgets, body=earlier, field_manager=names.MANAGER)
+    stage.settle(KIND, "bk")
+    spec = stage.found("PodDisruptionBudget", metadata["name"])["spec"]
+    assert (spec.get("minAvailable"), spec.get("maxUnavailable")) == (BOOKIES - 1, None)
 
 
 def test_bookies_keep_their_ids_when_their_stateful_sets_are_made_again(stage: Stage) -> None:
