@@ -6,6 +6,7 @@ import herddb.core.TableSpaceManager;
 import herddb.model.NotLeaderException;
 import herddb.model.Statement;
 import herddb.model.StatementExecutionException;
+import herddb.model.Table;
 import herddb.model.commands.AlterTableSpaceStatement;
 import herddb.model.commands.DropTableSpaceStatement;
 import herddb.model.commands.SQLPlannedOperationStatement;
@@ -16,12 +17,13 @@ import herddb.sql.TranslatedQuery;
 import herddb.utils.SQLUtils;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Supplier;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import net.sf.jsqlparser.JSQLParserException;
 import net.sf.jsqlparser.parser.CCJSqlParserUtil;
@@ -71,6 +73,8 @@ final class NodePlanner extends AbstractSQLPlanner {
     private final AtomicLong changes = new AtomicLong();
     /** The tablespaces in which one is under way. */
     private final Set<String> altered = ConcurrentHashMap.newKeySet();
+    /** What is being planned, each with the {@link #changes} as it began. */
+    private final Map<Object, Long> plannings = new ConcurrentHashMap<>();
 
     /**
      * Plans by another planner.
@@ -96,7 +100,7 @@ final class NodePlanner extends AbstractSQLPlanner {
         for (boolean again = false;; again = true) {
             try {
                 TranslatedQuery plan = unaltered(tablespace,
-                        () -> planner.translate(tablespace, planned, parameters, scan, allowCache, returnValues, maxRows));
+                        fresh -> planner.translate(tablespace, planned, parameters, scan, allowCache && !fresh, returnValues, maxRows));
                 if (!scan && plan.plan != null && plan.plan.mainStatement instanceof SQLPlannedOperationStatement rows
                         && rows.getRootOp().getOutputSchema().length > 0) {
                     throw new StatementExecutionException(A_QUERY);
@@ -143,27 +147,46 @@ final class NodePlanner extends AbstractSQLPlanner {
     /**
      * Plans by the columns of one moment. HerdDB looks at a table several times: with an ALTER TABLE in between it takes one column for another,
      * and the plan stays in its cache. Then an INSERT writes values into other columns, and a DELETE deletes other rows.
+     *
+     * @param planning is told whether the cache may have such a plan, until who planned it has seen the ALTER TABLE
      */
-    private TranslatedQuery unaltered(String tablespace, Supplier<TranslatedQuery> planning) {
-        while (true) {
-            for (long waited = 0; tablespace != null && altered.contains(tablespace) && waited < ALTER_MILLIS && !ALTERS.get(); waited++) {
-                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1)); // a change would wait for it, too
+    private TranslatedQuery unaltered(String tablespace, Function<Boolean, TranslatedQuery> planning) {
+        Object own = new Object();
+        try {
+            while (true) {
+                for (long waited = 0; tablespace != null && altered.contains(tablespace) && waited < ALTER_MILLIS && !ALTERS.get(); waited++) {
+                    LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1)); // a change would wait for it, too
+                }
+                long before = changes.get();
+                plannings.put(own, before);
+                List<Table> changing = changing(tablespace);
+                TranslatedQuery plan = planning.apply(!changing.isEmpty() || plannings.values().stream().anyMatch(began -> began != before));
+                tellTable(plan);
+                if (changes.get() == before && changing(tablespace).equals(changing)) {
+                    return plan;
+                }
+                planner.clearCache();
             }
-            long before = changes.get();
-            TranslatedQuery plan = planning.get();
-            if (plan.plan != null && plan.plan.mainStatement instanceof SQLPlannedOperationStatement rows
-                    && rows.getRootOp() instanceof ChangeOp change) {
-                change.plannedFor(manager.getTableSpaceManager(change.getTablespace()));
-            }
-            if (plan.plan != null && plan.plan.mainStatement instanceof ScanStatement query) {
-                TableSpaceManager read = manager.getTableSpaceManager(query.getTableSpace());
-                AbstractTableManager table = read == null ? null : read.getTableManager(query.getTable());
-                plan.context.cacheConstant(PLANNED, table == null ? null : table.getTable());
-            }
-            if (changes.get() == before) {
-                return plan;
-            }
-            planner.clearCache();
+        } finally {
+            plannings.remove(own);
+        }
+    }
+
+    /** The tables that an ALTER TABLE may change now. */
+    private List<Table> changing(String tablespace) {
+        TableSpaceManager present = tablespace == null || !altered.contains(tablespace) ? null : manager.getTableSpaceManager(tablespace);
+        return present == null ? List.of() : present.getAllTablesForPlanner();
+    }
+
+    private void tellTable(TranslatedQuery plan) {
+        Statement statement = plan.plan == null ? null : plan.plan.mainStatement;
+        if (statement instanceof SQLPlannedOperationStatement rows && rows.getRootOp() instanceof ChangeOp change) {
+            change.plannedFor(manager.getTableSpaceManager(change.getTablespace()));
+        }
+        if (statement instanceof ScanStatement query) {
+            TableSpaceManager read = manager.getTableSpaceManager(query.getTableSpace());
+            AbstractTableManager table = read == null ? null : read.getTableManager(query.getTable());
+            plan.context.cacheConstant(PLANNED, table == null ? null : table.getTable());
         }
     }
 

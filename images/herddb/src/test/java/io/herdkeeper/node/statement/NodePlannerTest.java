@@ -1,6 +1,7 @@
 package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -16,6 +17,7 @@ import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.lang.reflect.Field;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -125,6 +127,47 @@ class NodePlannerTest {
             return PLAN;
         }), HerdInternals.syntax(), forgotten::incrementAndGet);
         assertSame(PLAN, plan(planner[0], "SELECT 1"));
+        assertEquals(2, planned.get());
+    }
+
+    @Test
+    void aPlanThatMetAnAlterTableIsNotTakenFromTheCache() {
+        DBManager manager = leader.server().getManager();
+        List<TranslatedQuery> plans = new ArrayList<>();
+        NodePlanner[] planner = new NodePlanner[1];
+        planner[0] = new NodePlanner(manager, new InterposedPlanner(manager, own -> {
+            boolean first = plans.isEmpty();
+            if (first) {
+                planner[0].alters("herd").run();
+            }
+            TranslatedQuery plan = own.get();
+            plans.add(plan);
+            if (first) {
+                plan(planner[0], "SELECT n FROM t WHERE n=7"); // another client's
+            }
+            return plan;
+        }), HerdInternals.syntax(), forgotten::incrementAndGet);
+        plan(planner[0], "SELECT n FROM t WHERE n=7");
+        assertEquals(3, plans.size());
+        assertNotSame(plans.get(0).plan, plans.get(1).plan);
+    }
+
+    @Test
+    void aStatementThatIsPlannedDuringAnAlterTableIsPlannedAgainAsTheColumnsChange() {
+        DBManager manager = leader.server().getManager();
+        AtomicInteger planned = new AtomicInteger();
+        NodePlanner planner = new NodePlanner(manager, new InterposedPlanner(manager, own -> {
+            if (planned.incrementAndGet() == 1) {
+                Node.execute(leader.server(), 0, "ALTER TABLE herd.t ADD COLUMN added int");
+            }
+            return PLAN;
+        }), HerdInternals.syntax(), forgotten::incrementAndGet);
+        Runnable ended = planner.alters("herd");
+        try {
+            assertSame(PLAN, plan(planner, "SELECT 1"));
+        } finally {
+            ended.run();
+        }
         assertEquals(2, planned.get());
     }
 
