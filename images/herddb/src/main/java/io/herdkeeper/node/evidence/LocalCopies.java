@@ -1,6 +1,5 @@
 package io.herdkeeper.node.evidence;
 
-import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.LogNotAvailableException;
@@ -187,11 +186,11 @@ public final class LocalCopies {
 
     private void refuseWhatIsUsed(String name, String uuid)
             throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException {
-        if (isReplica(record(name, uuid))) {
+        TableSpace record = record(name, uuid);
+        if (isReplica(record)) {
             throw new OrderRefusedException("this node has a replica of tablespace " + name + ": remove it from the replica list first");
         }
-        DBManager node = server.getManager();
-        if (node.getTableSpaceManager(name) != null) {
+        if (server.getManager().getTableSpaceManager(record.name) != null) { // by its own letters; the record is found by any
             throw new OrderRefusedException("tablespace " + name + " still runs on this node: ask again");
         }
     }

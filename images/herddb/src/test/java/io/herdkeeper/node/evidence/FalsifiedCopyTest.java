@@ -20,6 +20,7 @@ import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.digest.RowDigest;
+import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -35,6 +36,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Lock;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -149,6 +151,23 @@ class FalsifiedCopyTest {
         OrderRefusedException late = assertThrows(OrderRefusedException.class, () -> copies.checkpoint(copy));
         assertTrue(late.getMessage().contains("has stopped"), late.getMessage());
         assertFalse(Files.exists(disk.resolve("data").resolve(uuid + ".tablespace")), "the next copy would begin with it");
+    }
+
+    @Test
+    void aCopyThatRunsIsNotMovedWhateverLettersItsNameHas() throws Exception {
+        sql("CREATE TABLESPACE 'Orders','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        Await.until("it runs", LIMIT, () -> follower.manager("Orders") != null);
+        LocalCopies copies = new LocalCopies(follower.server(), Clock.systemUTC());
+        Lock activator = HerdInternals.generalLock(follower.server().getManager()).readLock();
+        activator.lock();
+        try {
+            sql("ALTER TABLESPACE 'Orders','leader:n0','replica:n0','expectedreplicacount:1'");
+            OrderRefusedException refused = assertThrows(OrderRefusedException.class,
+                    () -> copies.setAside("orders", metadata().describeTableSpace("orders").uuid));
+            assertTrue(refused.getMessage().contains("still runs"), refused.getMessage());
+        } finally {
+            activator.unlock();
+        }
     }
 
     private static LogSequenceNumber write(LocalCopies copies, TableSpaceManager copy) {
