@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.bookkeeper.bookie.Bookie.NoLedgerException;
 import org.apache.bookkeeper.bookie.BookieException;
+import org.apache.bookkeeper.bookie.BookieImpl;
 import org.apache.bookkeeper.bookie.LedgerDirsManager;
 import org.apache.bookkeeper.bookie.StateManager;
 import org.apache.bookkeeper.bookie.storage.EntryLogger;
@@ -53,6 +54,8 @@ public final class GuardedLedgerStorage extends DbLedgerStorage {
             StatsLogger statistics, ByteBufAllocator allocator) throws IOException {
         disks = folders;
         super.initialize(configuration, ledgers, folders, indexFolders, statistics, allocator);
+        // No other process has this storage open, nor so its journal. The replay is next.
+        TornRecord.cut(BookieImpl.getCurrentDirectory(configuration.getJournalDirs()[0]), folders.getAllLedgerDirs());
     }
 
     @Override
