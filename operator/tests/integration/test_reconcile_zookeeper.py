@@ -166,7 +166,8 @@ def test_what_others_add_to_a_list_is_applied_against_once_at_most_and_holds_up_
 ) -> None:
     """Such as a mutating webhook, or `kubectl set env`. An apply leaves it."""
     founded(stage)
-    changed = found = stage.found(kind, SERVERS)
+    changed = stage.found(kind, SERVERS)
+    found: Any = changed
     for step in path:
         found = found[step]
     found.append(added)
