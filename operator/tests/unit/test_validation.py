@@ -168,7 +168,7 @@ def test_a_static_member_line_is_refused() -> None:
             bookkeeper,
             (
                 *("journalSyncData", "journalWriteData", "dataIntegrityStampMissingCookies", "allowStorageExpansion"),
-                "skipReplayJournalInvalidRecord",
+                *("skipReplayJournalInvalidRecord", "entryLogPerLedgerEnabled", "useTransactionalCompaction"),
                 *("include", "Include", "INCLUDEOPTIONAL"),  # commons-configuration2 takes any case
             ),
         ),

@@ -121,6 +121,7 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
                 "dataIntegrityStampMissingCookies",
                 "disableServerSocketBind",
                 "enableLocalTransport",
+                "entryLogPerLedgerEnabled",
                 "extraServerComponents",
                 "httpServerClass",
                 "httpServerEnabled",
@@ -150,6 +151,7 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
                 "prometheusStatsHttpPort",
                 "useHostNameAsBookieID",
                 "useShortHostName",
+                "useTransactionalCompaction",
             )
         ),
         **_PLACEMENT,
@@ -173,8 +175,10 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
 )
 """`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds. `allowStorageExpansion` and
 `dataIntegrity...` relax the cookie check that keeps an empty disk out. `skipReplayJournalInvalidRecord` starts a bookie without the
-acknowledged entries behind a damaged one. `include` reads a whole file of keys. `httpServerTlsEnable` and its keys do nothing: the image's
-HTTP server is in plain text. `extraServerComponents` start servers of their own."""
+acknowledged entries behind a damaged one. `entryLogPerLedgerEnabled` swallows errors of a full disk as it closes a log, and
+`useTransactionalCompaction` can take a copy that a crash has left for another log's (BookKeeper 4.18). `include` reads a whole file of
+keys. `httpServerTlsEnable` and its keys do nothing: the image's HTTP server is in plain text. `extraServerComponents` start servers of
+their own."""
 
 HERDDB: OwnedKeys = MappingProxyType(
     {

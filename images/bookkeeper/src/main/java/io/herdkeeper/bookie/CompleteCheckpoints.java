@@ -79,25 +79,30 @@ final class CompleteCheckpoints extends SingleDirectoryDbLedgerStorage {
     public void checkpoint(Checkpoint checkpoint) throws IOException {
         flushMutex.lock();
         try {
-            if (hasFailed || log.hasFailed()) {
+            try {
+                requireNoFailure();
+            } catch (IOException earlier) {
                 restart.run();
-                throw new IOException("an earlier write failed: the bookie keeps its journal, and restarts once its disk takes writes");
+                throw earlier;
             }
             hasFailed = true;
             super.checkpoint(checkpoint);
             index.flush();
+            log.requireNoFailure(); // a compaction may have failed to write what is in the same log
             hasFailed = false;
         } finally {
             flushMutex.unlock();
         }
     }
 
+    /** Waits for the checkpoint under way. */
     private void requireNoFailure() throws IOException {
         flushMutex.lock();
         try {
             if (hasFailed) {
-                throw new IOException("an earlier checkpoint failed: nothing is compacted until the bookie has restarted");
+                throw new IOException("an earlier checkpoint failed: the bookie keeps its journal, and restarts once its disk takes writes");
             }
+            log.requireNoFailure();
         } finally {
             flushMutex.unlock();
         }
@@ -123,16 +128,21 @@ final class CompleteCheckpoints extends SingleDirectoryDbLedgerStorage {
         return folder.toFile().getUsableSpace() > room;
     }
 
-    /** Leaves out what was written again, or deleted, during the compaction: the compacted log is older than what is written now. */
+    /** Leaves out what was written again, or deleted, during the compaction: the index does not name the compacted log any more. */
     @Override
     public void updateEntriesLocations(Iterable<EntryLocation> copies) throws IOException {
-        List<EntryLocation> newest = new ArrayList<>();
-        for (EntryLocation copy : copies) {
-            long place = getEntryLocationIndex().getLocation(copy.getLedger(), copy.getEntry());
-            if (place != 0 && GuardedEntryLog.logOf(place) < GuardedEntryLog.logOf(copy.getLocation())) {
-                newest.add(copy);
+        flushMutex.lock();
+        try {
+            requireNoFailure();
+            List<EntryLocation> newest = new ArrayList<>();
+            for (EntryLocation copy : copies) {
+                if (log.isCompacted(getEntryLocationIndex().getLocation(copy.getLedger(), copy.getEntry()))) {
+                    newest.add(copy);
+                }
             }
+            super.updateEntriesLocations(newest);
+        } finally {
+            flushMutex.unlock();
         }
-        super.updateEntriesLocations(newest);
     }
 }

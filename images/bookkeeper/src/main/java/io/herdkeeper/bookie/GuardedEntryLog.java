@@ -37,9 +37,12 @@ final class GuardedEntryLog implements EntryLogger {
         long placeOf(long ledger, long entry) throws IOException;
     }
 
+    private static final long UNKNOWN = -1;
+
     private final EntryLogger log;
     private volatile Index index;
     private volatile boolean hasFailed;
+    private volatile long compacted = UNKNOWN;
 
     GuardedEntryLog(EntryLogger log) {
         this.log = log;
@@ -50,9 +53,16 @@ final class GuardedEntryLog implements EntryLogger {
         index = places;
     }
 
-    /** Whether it takes no more writes. */
-    boolean hasFailed() {
-        return hasFailed;
+    /** Throws if it takes no more writes. */
+    void requireNoFailure() throws IOException {
+        if (hasFailed) {
+            throw new IOException("an earlier write to this log of entries failed: it takes no more until the bookie has restarted");
+        }
+    }
+
+    /** Whether a place of the index is in the log that is being compacted. */
+    boolean isCompacted(long place) {
+        return place != 0 && (compacted == UNKNOWN || logOf(place) == compacted);
     }
 
     /** The number of the log that has this place. */
@@ -73,10 +83,9 @@ final class GuardedEntryLog implements EntryLogger {
         });
     }
 
-    private <T> T written(Write<T> write) throws IOException {
-        if (hasFailed) {
-            throw new IOException("an earlier write to this log of entries failed: it takes no more until the bookie has restarted");
-        }
+    /** One after the other: a flush relies on what another one has begun to write, and must know if that fails. */
+    private synchronized <T> T written(Write<T> write) throws IOException {
+        requireNoFailure();
         boolean succeeds = false;
         try {
             T result = write.run();
@@ -98,6 +107,7 @@ final class GuardedEntryLog implements EntryLogger {
     @Override
     public void scanEntryLog(long number, EntryLogScanner scanner) throws IOException {
         index.awaitFlush();
+        compacted = number;
         log.scanEntryLog(number, new EntryLogScanner() {
             @Override
             public boolean accept(long ledger) {
@@ -135,8 +145,10 @@ final class GuardedEntryLog implements EntryLogger {
         return log.newCompactionLog(number);
     }
 
+    /** They are ended next, each for a log of its own. */
     @Override
     public Collection<CompactionEntryLog> incompleteCompactionLogs() {
+        compacted = UNKNOWN;
         return log.incompleteCompactionLogs();
     }
 

@@ -91,7 +91,7 @@ final class TornRecord {
         long at = HEADER;
         for (int length = number(at); length != 0; length = number(at)) {
             if (isPartOfPadding(length)) {
-                return zerosFrom(at + Integer.BYTES) ? at : 0;
+                return isFollowedByZeros(at + Integer.BYTES) ? at : 0;
             }
             if (length == PADDING) {
                 length = number(at + Integer.BYTES) + Integer.BYTES;
@@ -104,7 +104,7 @@ final class TornRecord {
             }
             at += Integer.BYTES + length;
         }
-        return at % GROUP != 0 && zerosFrom(at) ? last : 0;
+        return at % GROUP != 0 && isFollowedByZeros(at) ? last : 0;
     }
 
     /** Of its mark, at whose part BookKeeper would refuse to start. */
@@ -112,9 +112,15 @@ final class TornRecord {
         return length == 0xFF000000 || length == 0xFFFF0000;
     }
 
-    /** If not, the journal is not torn but damaged. What is behind may have been acknowledged. */
-    private boolean zerosFrom(long start) throws IOException {
+    /**
+     * If other bytes follow, the journal is not torn but damaged: what is behind may have been acknowledged. If none do, the record before is
+     * whole, or BookKeeper reads nothing of it: it may be what an earlier cut has left, or a damaged length points there.
+     */
+    private boolean isFollowedByZeros(long start) throws IOException {
         long size = file.size();
+        if (start >= size) {
+            return false;
+        }
         for (long at = start; at < size; at += Integer.BYTES) {
             if (number(at) != 0) {
                 return false;

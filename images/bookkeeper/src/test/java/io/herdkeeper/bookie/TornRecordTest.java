@@ -67,6 +67,7 @@ class TornRecordTest {
             Files.write(file, written);
             append(Arrays.copyOf(record, part));
             cut();
+            cut(); // as the next start does
             assertEquals(List.of(0L, 1L), replayed(), "part of " + part + " bytes");
         }
     }
@@ -92,6 +93,22 @@ class TornRecordTest {
     @Test
     void aDamagedJournalIsLeftAlone() throws IOException {
         append(ByteBuffer.allocate(2 * SIZE).putInt(SIZE).put(entry(NEXT, SIZE)).putInt(0).putInt(1).array());
+        byte[] before = Files.readAllBytes(file);
+        cut();
+        assertArrayEquals(before, Files.readAllBytes(file));
+    }
+
+    @Test
+    void aWholeRecordBeforeATornOneIsLeftAloneAtEachStart() throws IOException {
+        append(ByteBuffer.allocate(Integer.BYTES + SIZE + Integer.BYTES + 1).putInt(SIZE).put(entry(NEXT, SIZE)).putInt(SIZE).put((byte) 1).array());
+        cut();
+        cut();
+        assertEquals(List.of(0L, 1L, (long) NEXT), replayed());
+    }
+
+    @Test
+    void aDamagedLengthCutsNothingOffThatIsBehindIt() throws IOException {
+        append(ByteBuffer.allocate(2 * SIZE).putInt(Integer.MAX_VALUE - 0xFF).put(entry(NEXT, SIZE)).array());
         byte[] before = Files.readAllBytes(file);
         cut();
         assertArrayEquals(before, Files.readAllBytes(file));
