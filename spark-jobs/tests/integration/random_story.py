@@ -163,6 +163,12 @@ class Story:
             else:
                 self._step()
 
+    def add_foreign_keys(self) -> None:
+        """Tries one for each table, after `end_all`: SQL refuses it beside a transaction that has changed one of both tables."""
+        for table in self._tables(None):
+            if (sql := self._refer(table, None)) is not None:
+                self._define(None, _Statement(Kind.ADD_FOREIGN_KEY, table.name, f"ALTER TABLE `{table.name}` {sql}"))
+
     def end_all(self, commit: bool | None = None) -> None:
         """Ends all open transactions, each at random unless `commit` is given."""
         for number in sorted(self._open):

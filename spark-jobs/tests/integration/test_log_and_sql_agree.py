@@ -79,6 +79,7 @@ def test_a_random_story_folds_to_what_sql_returns_and_is_restored_alike(
         _require_agreement(database, story.connection, tablespace)
         print("all transactions end")
         story.end_all()
+        story.add_foreign_keys()
         folded = _require_agreement(database, story.connection, tablespace)
         told.note_transactions(folded, story)
         assert bool(story.left_open) == (seed % _DIES == 0)
