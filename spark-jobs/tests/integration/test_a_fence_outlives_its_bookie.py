@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from plain_requests import add, answer_to, fence
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
@@ -12,8 +14,10 @@ from herdkeeper_e2e.server_processes import LEDGERS_ROOT, QUICK_COMPILER, server
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
-LEDGER, ENTRIES = 1, 100
+LEDGER, ENTRIES, ENTRY_BYTES = 1, 100, 200
 PATIENCE_SECONDS, FLUSH_MILLIS, STEADY_LOOKS = 120, 200, 20
+MARK = struct.Struct(">qq")
+"""Which journal, and the offset in it, from which on a bookie would replay it."""
 STOCK = "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage"
 GUARDED = "io.herdkeeper.bookie.GuardedLedgerStorage"
 
@@ -23,8 +27,8 @@ def test_a_ledger_stays_fenced_after_a_bookie_is_killed_that_had_nothing_else_to
     """If the first case fails, `CompleteCheckpoints` is needed for this no more."""
     with servers(QUICK_COMPILER) as running:
         running.start_zookeeper()
-        (bookie,) = running.start_bookies(1, {"ledgerStorageClass": storage, "flushInterval": FLUSH_MILLIS})
-        ledgers = [SyntheticLedger(LEDGER, (bookie,), ENTRIES, 200)]
+        (bookie,) = running.start_bookies(1, {"ledgerStorageClass": storage, "flushInterval": FLUSH_MILLIS, "journalSyncData": "true"})
+        ledgers = [SyntheticLedger(LEDGER, (bookie,), ENTRIES, ENTRY_BYTES)]
         with running.client() as client:
             write_metadata(client, LEDGERS_ROOT, ledgers)
         with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
@@ -34,7 +38,10 @@ def test_a_ledger_stays_fenced_after_a_bookie_is_killed_that_had_nothing_else_to
 
         def idle() -> bool:
             marks.append(mark.read_bytes() if mark.exists() else b"")
-            return bool(marks[-1]) and marks[-STEADY_LOOKS:] == [marks[-1]] * STEADY_LOOKS
+            if len(marks[-1]) < MARK.size:
+                return False  # it is being written
+            _, offset = MARK.unpack(marks[-1])
+            return offset > ENTRIES * ENTRY_BYTES and marks[-STEADY_LOOKS:] == [marks[-1]] * STEADY_LOOKS
 
         wait_until("all entries are flushed", idle, PATIENCE_SECONDS)
         assert answer_to(running, bookie, fence(LEDGER, ENTRIES - 1)) is ReadCode.OK
