@@ -1,12 +1,12 @@
 package io.herdkeeper.node.http;
 
 import herddb.metadata.MetadataStorageManagerException;
-import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.evidence.LocalCopies.Evidence;
 import io.herdkeeper.node.evidence.LocalCopies.NoSuchTablespaceException;
 import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.log.Position;
+import io.herdkeeper.node.refusals.OrderRefusedException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;

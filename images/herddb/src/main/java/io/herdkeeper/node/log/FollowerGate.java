@@ -1,7 +1,7 @@
 package io.herdkeeper.node.log;
 
 import herddb.log.LogSequenceNumber;
-import io.herdkeeper.node.OrderRefusedException;
+import io.herdkeeper.node.refusals.OrderRefusedException;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;

@@ -14,8 +14,8 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.ColumnTypes;
 import herddb.model.Table;
 import herddb.utils.Bytes;
-import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.log.Position;
+import io.herdkeeper.node.refusals.OrderRefusedException;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 

@@ -6,10 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.log.LogSequenceNumber;
-import io.herdkeeper.node.OrderRefusedException;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.LogBench.Follower;
 import io.herdkeeper.node.log.LogBench.Program;
+import io.herdkeeper.node.refusals.OrderRefusedException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;

@@ -1,4 +1,4 @@
-package io.herdkeeper.node;
+package io.herdkeeper.node.refusals;
 
 /** This node can't follow an order, now or with this replica; the message says why. */
 public final class OrderRefusedException extends Exception {
