@@ -7,36 +7,46 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from plain_requests import add, answer_to, fence
-from small_disk import SmallDisk, small_disk
-from synthetic_ledgers import PASSWORD, SyntheticLedger, write_metadata
+from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries, write_metadata
 from waits import wait_until
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, entry_digest
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import DigestType
 from herdkeeper.codecs.bookkeeper.protocol import LENGTH_BYTES, ReadCode
 from herdkeeper_e2e.free_ports import free_port
 from herdkeeper_e2e.server_processes import GUARDED_HTTP, LEDGERS_ROOT, QUICK_COMPILER, Servers, servers
+from herdkeeper_e2e.small_disk import SmallDisk, small_disk
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 BOOKIE, GUARDED = "bookie-0", "io.herdkeeper.bookie.GuardedLedgerStorage"
 DIGEST = entry_digest(DigestType.CRC32C, PASSWORD)
-LEDGER, FENCED_BEFORE, FENCED_WHILE_FULL = 1, 2, 3
+LEDGER, FENCED_BEFORE, FENCED_WHILE_FULL, DELETED = 1, 2, 3, 4
 DISK_MEBIBYTES, LEFT_BYTES, ENTRY_BYTES, TOGETHER = 64, 40 << 10, 20_011, 10
 """The disk keeps two of the ten entries that are written together, and a part of a third one."""
 INDEX = "indexDirectories"
 SMALL_BYTES, MANY = 6, 3000
 """Of entries that fill an index, whose log RocksDB has allocated."""
 PATIENCE_SECONDS = 120
+COMPACTING = {
+    "gcWaitTime": 1000,
+    "minorCompactionThreshold": 0.2,
+    "minorCompactionInterval": 2,
+    "majorCompactionThreshold": 0.99,
+    "majorCompactionInterval": 4,
+    "diskCheckInterval": 600_000,
+}
+"""Seconds instead of hours and days. A bookie that has seen that its disk is full does not begin to compact."""
 SETTINGS = {
     "ledgerStorageClass": GUARDED,
     "flushInterval": 500,
@@ -151,14 +161,19 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path, kind: str) -> Iterator[Stage]:
-    """With that directory on a small disk. A hundred entries are in a checkpoint."""
+def staged(folder: Path, kind: str, more: Mapping[str, object] | None = None) -> Iterator[Stage]:
+    """With that directory on a small disk. A hundred entries are in a checkpoint. `more` are further settings."""
     with small_disk(folder / "disk", DISK_MEBIBYTES) as disk, servers(QUICK_COMPILER) as running:
         running.start_zookeeper()
         looks = {"diskCheckInterval": 600_000} if kind == INDEX else {}  # an index is filled too slowly
-        running.start_bookies(1, {**SETTINGS, **GUARDED_HTTP, **looks, "httpServerPort": free_port(), kind: disk.folder})
-        with running.client() as client:
-            write_metadata(client, LEDGERS_ROOT, [SyntheticLedger(each, (BOOKIE,), 1, 6) for each in (FENCED_BEFORE, FENCED_WHILE_FULL)])
+        settings = {**SETTINGS, **GUARDED_HTTP, **looks, "httpServerPort": free_port(), kind: disk.folder, **(more or {})}
+        ledgers = [SyntheticLedger(each, (BOOKIE,), 1, 6) for each in (LEDGER, FENCED_BEFORE, FENCED_WHILE_FULL, DELETED)]
+
+        def write_their_metadata() -> None:
+            with running.client() as client:
+                write_metadata(client, LEDGERS_ROOT, ledgers)
+
+        running.start_bookies(1, settings, write_their_metadata)
         with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
             stage = Stage(running, disk, kind, catalog.bookie_addresses()[BOOKIE])
         for ledger in (FENCED_BEFORE, FENCED_WHILE_FULL):
@@ -218,6 +233,65 @@ def test_a_bookie_whose_journal_has_no_room_ends_and_serves_all_entries_once_the
         # The last one first: the bookie reads ahead in its log, where the whole entry may be in front of the damaged one.
         assert set(stage.faults(unanswered[::-1]).values()) <= {ReadCode.NO_ENTRY.name}
         assert stage.faults(stage.acknowledged) == {}
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["and restarts by itself", "and is killed"])
+def test_a_bookie_whose_compaction_fails_midway_on_a_full_disk_serves_all_entries(tmp_path: Path, is_killed: bool) -> None:
+    with staged(tmp_path, "ledgerDirectories", COMPACTING) as stage:
+        old = stage.disk.folder / "current/0.log"
+        write_entries([SyntheticLedger(DELETED, (BOOKIE,), 100, ENTRY_BYTES)], {BOOKIE: stage.address})
+        stage.servers.restart_bookie(BOOKIE)  # it writes to another log from here on
+        stage.disk.fill(10 * ENTRY_BYTES)
+        with stage.servers.client() as client:
+            client.delete(LEDGERS_ROOT + ledger_path(LedgerLayout.HIERARCHICAL, DELETED))
+        wait_until("a compaction fails", lambda: stage.logged("Error compacting entry log") > 0, PATIENCE_SECONDS)
+        assert old.exists()
+        assert stage.faults(stage.acknowledged) == {}
+        stage.write(TOGETHER)
+        assert answer_to(stage.servers, BOOKIE, fence(FENCED_WHILE_FULL, 0)) is ReadCode.OK
+        assert stage.faults(stage.acknowledged) == {}
+        if is_killed:
+            stage.servers.kill(BOOKIE)
+            stage.disk.give_room()
+        else:
+            stage.disk.give_room()
+            stage.write_until_it_ends()
+        stage.start_as_the_kubelet_does()
+        stage.check_all()
+        wait_until("the compaction is done", lambda: not old.exists(), PATIENCE_SECONDS)
+        stage.check_all()
+        stage.servers.kill(BOOKIE)
+        stage.start_as_the_kubelet_does()
+        stage.check_all()
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["and restarts by itself", "and is killed"])
+def test_a_bookie_of_whose_two_ledger_volumes_one_was_full_and_then_both_serves_all_entries(tmp_path: Path, is_killed: bool) -> None:
+    with small_disk(tmp_path / "other", DISK_MEBIBYTES) as other:
+        # the ledger with an odd number is on the second one
+        both = {"ledgerDirectories": f"{other.folder},{tmp_path / 'disk'}", "dbStorage_writeCacheMaxSizeMb": 16}
+        with staged(tmp_path, "ledgerDirectories", both) as stage:
+            stage.run_out_of_room()
+            assert stage.faults(stage.acknowledged) == {}
+            other.fill(0)
+            stage.write(TOGETHER)
+            assert stage.faults(stage.acknowledged) == {}
+            if is_killed:
+                stage.servers.kill(BOOKIE)
+                stage.disk.give_room()
+                stage.start_as_the_kubelet_does()
+                wait_until("it can't start", stage.ended, PATIENCE_SECONDS)
+                other.give_room()
+            else:
+                stage.disk.give_room()
+                stage.write(TOGETHER)
+                other.give_room()
+                stage.write_until_it_ends()
+            stage.start_as_the_kubelet_does()
+            stage.check_all()
+            stage.servers.kill(BOOKIE)
+            stage.start_as_the_kubelet_does()
+            stage.check_all()
 
 
 def test_a_bookie_whose_disk_was_full_takes_entries_though_its_replay_takes_longer_than_the_first_look_at_the_disks() -> None:

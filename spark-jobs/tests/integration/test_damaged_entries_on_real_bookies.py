@@ -5,6 +5,7 @@ Only real bookies show how their caches, their index, a restart and a compaction
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -211,3 +212,34 @@ def test_a_repaired_entry_is_whole_after_a_flush_after_restarts_and_after_a_comp
     assert set(stage.read(*range(ENTRIES), bookie=SPARE)) == {"whole"}
     # the bookie deletes what was left behind by itself
     wait_until("the bookie has deleted what no metadata names", lambda: stage.read(DAMAGED) == ["NO_LEDGER"], PATIENCE_SECONDS)
+
+
+def test_a_bookie_serves_on_though_the_length_of_an_entry_is_damaged() -> None:
+    with servers() as running:
+        running.start_zookeeper()
+        names = running.start_bookies(1, {"ledgerStorageClass": "io.herdkeeper.bookie.GuardedLedgerStorage"})
+        with running.client() as client:
+            ledgers = [SyntheticLedger(LEDGER, tuple(names), ENTRIES, 200)]
+            write_metadata(client, LEDGERS_ROOT, ledgers)
+            with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
+                write_entries(ledgers, catalog.bookie_addresses())
+
+            def damage(folder: Path) -> None:
+                log = folder / "ledgers/current/0.log"
+                content = bytearray(log.read_bytes())
+                content[content.index(struct.pack(">qq", LEDGER, DAMAGED)) - 4] = 0x70
+                log.write_bytes(content)
+                (mark,) = (folder / "journal/current").glob("*.txn")
+                end = struct.pack(">qq", int(mark.stem, 16), mark.stat().st_size)
+                (folder / "ledgers/current/lastMark").write_bytes(end)
+
+            running.restart_bookie(HURT, damage)
+            assert Stage(running, client).read(DAMAGED, DAMAGED + 1, DAMAGED - 1, DAMAGED) == ["IO_ERROR", "whole", "whole", "IO_ERROR"]
+
+
+def test_autorecovery_copies_the_whole_entry_where_another_bookie_has_a_damaged_one(stage: Stage) -> None:
+    stage.servers.start_autorecovery()
+    stage.servers.kill("bookie-1")
+    wait_until("the lost bookie's copies are elsewhere", lambda: stage.ensemble() == (HURT, SPARE, "bookie-2"), PATIENCE_SECONDS)
+    assert stage.read(DAMAGED) == ["damaged"]
+    assert set(stage.read(*range(ENTRIES), bookie=SPARE)) == {"whole"}

@@ -21,7 +21,7 @@ from guarded_stack import (
     open_znodes,
     places,
 )
-from kazoo.exceptions import AuthFailedError, NoAuthError, NodeExistsError
+from kazoo.exceptions import AuthFailedError, BadVersionError, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from herdkeeper.certificates.access import SCHEME
@@ -92,6 +92,18 @@ def test_a_server_that_makes_its_root_at_each_start_finds_it_made(stack: Stack) 
         for path in (HERD, f"{HERD}/tableSpaces", f"{HERD}/logPins"):
             with pytest.raises(NodeExistsError):
                 node.create(path)
+
+
+def test_a_bookie_may_ask_for_a_ledger_by_the_removal_of_a_version_that_it_never_has(stack: Stack) -> None:
+    """`NeededLedgers` of its image does, before it deletes entries."""
+    never = 2**31 - 1
+    with stack.session(ROLES["bookies"]) as bookie:
+        with pytest.raises(BadVersionError):
+            bookie.delete(LEDGER, never)
+        for gone in (f"{LEDGERS}/00/0000/L0002", f"{LEDGERS}/00/0001/L0001"):
+            with pytest.raises(NoNodeError):
+                bookie.delete(gone, never)
+        assert bookie.exists(LEDGER)
 
 
 @pytest.mark.parametrize("role", ["bookies", "readers"])

@@ -3,6 +3,10 @@ package io.herdkeeper.bookie;
 import io.netty.buffer.ByteBuf;
 import java.io.IOException;
 import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.bookkeeper.bookie.AbstractLogCompactor.Throttler;
 import org.apache.bookkeeper.bookie.EntryLogMetadata;
 import org.apache.bookkeeper.bookie.storage.CompactionEntryLog;
@@ -20,6 +24,8 @@ import org.apache.bookkeeper.bookie.storage.EntryLogger;
  * <li>A compaction copies each record of a log, and the index then names that copy, even if it named a newer record
  *     ({@code EntryLogCompactor}). A damaged record comes back behind its repair, and a record of which a full disk took a part, behind the
  *     replay of the journal.
+ * <li>A compaction goes from record to record by their lengths. Behind a damaged one it may find nothing, and deletes the log all the same.
+ *     A log that was ended in order tells how many bytes it has of each ledger.
  * </ul>
  */
 final class GuardedEntryLog implements EntryLogger {
@@ -43,6 +49,8 @@ final class GuardedEntryLog implements EntryLogger {
     private volatile Index index;
     private volatile boolean hasFailed;
     private volatile long compacted = UNKNOWN;
+    /** Logs that are not compacted again: the copies would fill the disk. */
+    private final Set<Long> damaged = ConcurrentHashMap.newKeySet();
 
     GuardedEntryLog(EntryLogger log) {
         this.log = log;
@@ -103,11 +111,34 @@ final class GuardedEntryLog implements EntryLogger {
         T run() throws IOException;
     }
 
-    /** Only a compaction does so. */
+    /** Only a compaction does so. It deletes the log if this throws nothing. */
     @Override
     public void scanEntryLog(long number, EntryLogScanner scanner) throws IOException {
         index.awaitFlush();
         compacted = number;
+        if (damaged.contains(number) || !isSeenWhole(number, scanner)) {
+            damaged.add(number);
+            throw new IOException("entry log " + Long.toHexString(number) + " has a record with a damaged length, which hides entries behind it");
+        }
+    }
+
+    /** Scans a log, and tells whether all was seen that it says it has. */
+    private boolean isSeenWhole(long number, EntryLogScanner scanner) throws IOException {
+        Map<Long, Long> unseen = new HashMap<>();
+        try {
+            log.getEntryLogMetadata(number, null).getLedgersMap().forEach((ledger, bytes) -> {
+                if (scanner.accept(ledger)) {
+                    unseen.put(ledger, bytes);
+                }
+            });
+            scan(number, scanner, unseen);
+        } catch (IllegalArgumentException tooLong) { // EntryBuffers refuses it
+            return false;
+        }
+        return unseen.values().stream().allMatch(bytes -> bytes <= 0);
+    }
+
+    private void scan(long number, EntryLogScanner scanner, Map<Long, Long> unseen) throws IOException {
         log.scanEntryLog(number, new EntryLogScanner() {
             @Override
             public boolean accept(long ledger) {
@@ -116,6 +147,7 @@ final class GuardedEntryLog implements EntryLogger {
 
             @Override
             public void process(long ledger, long offset, ByteBuf entry) throws IOException {
+                unseen.merge(ledger, (long) -SIZE_BYTES - entry.readableBytes(), Long::sum);
                 long here = number << BITS_OF_A_PLACE | offset + SIZE_BYTES;
                 boolean hasIds = entry.readableBytes() >= 2 * Long.BYTES;
                 if (hasIds && index.placeOf(ledger, entry.getLong(entry.readerIndex() + Long.BYTES)) == here) {
@@ -132,7 +164,11 @@ final class GuardedEntryLog implements EntryLogger {
 
     @Override
     public ByteBuf readEntry(long ledger, long entry, long place) throws IOException {
-        return log.readEntry(ledger, entry, place);
+        try {
+            return log.readEntry(ledger, entry, place);
+        } catch (IllegalArgumentException damaged) {
+            throw new IOException(damaged); // EntryBuffers refuses its length
+        }
     }
 
     @Override

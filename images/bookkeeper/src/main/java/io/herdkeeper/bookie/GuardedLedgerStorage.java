@@ -1,6 +1,7 @@
 package io.herdkeeper.bookie;
 
 import io.netty.buffer.ByteBufAllocator;
+import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,6 +17,7 @@ import org.apache.bookkeeper.bookie.StateManager;
 import org.apache.bookkeeper.bookie.storage.EntryLogger;
 import org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage;
 import org.apache.bookkeeper.bookie.storage.ldb.SingleDirectoryDbLedgerStorage;
+import org.apache.bookkeeper.common.util.MathUtils;
 import org.apache.bookkeeper.conf.ServerConfiguration;
 import org.apache.bookkeeper.meta.LedgerManager;
 import org.apache.bookkeeper.stats.StatsLogger;
@@ -38,6 +40,7 @@ public final class GuardedLedgerStorage extends DbLedgerStorage {
 
     private final Runnable end;
     private final List<CompleteCheckpoints> storages = new ArrayList<>();
+    private ByteBufAllocator buffers;
     private LedgerDirsManager disks;
     private StateManager state;
 
@@ -52,10 +55,26 @@ public final class GuardedLedgerStorage extends DbLedgerStorage {
     @Override
     public void initialize(ServerConfiguration configuration, LedgerManager ledgers, LedgerDirsManager folders, LedgerDirsManager indexFolders,
             StatsLogger statistics, ByteBufAllocator allocator) throws IOException {
+        buffers = allocator;
         disks = folders;
-        super.initialize(configuration, ledgers, folders, indexFolders, statistics, allocator);
+        super.initialize(configuration, ledgers, folders, indexFolders, statistics,
+                new EntryBuffers(allocator, configuration.getNettyMaxFrameSizeBytes()));
+        requireItsLedgers(folders.getAllLedgerDirs());
         // No other process has this storage open, nor so its journal. The replay is next.
         TornRecord.cut(BookieImpl.getCurrentDirectory(configuration.getJournalDirs()[0]), folders.getAllLedgerDirs());
+    }
+
+    /** Ledgers are spread over the folders by their numbers. In another folder nobody would find them, and all folders have the same cookie. */
+    private void requireItsLedgers(List<File> folders) throws IOException {
+        for (int place = 0; place < folders.size(); place++) {
+            for (long ledger : storages.get(place).getActiveLedgersInRange(0, Long.MAX_VALUE)) {
+                int own = MathUtils.signSafeMod(ledger, folders.size());
+                if (own != place) {
+                    throw new IOException(folders.get(place) + " has ledger " + ledger + ", which belongs into " + folders.get(own)
+                            + ": another ledger volume of this bookie is mounted there. Mount each volume where it was, or retire this bookie");
+                }
+            }
+        }
     }
 
     @Override
@@ -89,7 +108,7 @@ public final class GuardedLedgerStorage extends DbLedgerStorage {
             LedgerDirsManager folders, LedgerDirsManager indexFolders, EntryLogger log, StatsLogger statistics, long writeCache,
             long readCache, int batchEntries, long batchBytes) throws IOException {
         CompleteCheckpoints storage = new CompleteCheckpoints(this::restart, configuration, ledgers, folders, indexFolders,
-                new GuardedEntryLog(log), statistics, allocator, writeCache, readCache, batchEntries, batchBytes);
+                new GuardedEntryLog(log), statistics, buffers, writeCache, readCache, batchEntries, batchBytes);
         storages.add(storage);
         return storage;
     }

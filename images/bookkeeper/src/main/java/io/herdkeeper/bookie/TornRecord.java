@@ -3,7 +3,6 @@ package io.herdkeeper.bookie;
 import java.io.DataInputStream;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -12,6 +11,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import java.util.zip.CRC32C;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -24,7 +24,9 @@ import org.slf4j.LoggerFactory;
  * acknowledged entry.
  *
  * <p>A record is acknowledged once its whole group is written, which ends at a multiple of 512 bytes, by padding if need be. So nobody got
- * an acknowledgement for a last record that ends elsewhere.
+ * an acknowledgement for a last record that ends elsewhere. One that ends there may be whole. Disks and page caches take multiples of 512
+ * bytes, too: if it is torn, zeros are in place of its last 512 bytes at least. It is torn if its sum of lengths is less than its own
+ * length, or if its digest is wrong. The digest counts only where another record of the ledger shows which kind of digest it has.
  */
 final class TornRecord {
 
@@ -32,6 +34,11 @@ final class TornRecord {
     private static final int HEADER = 512;
     private static final int GROUP = 512;
     private static final int WITH_PADDING = 5;
+    /** In an entry: its ledger, its number, the last one that was confirmed, the lengths of all up to it, and the digest. */
+    private static final int NUMBER = 8;
+    private static final int LENGTHS = 24;
+    private static final int DIGEST = 32;
+    private static final int LONGEST_DIGEST = 20;
     private static final byte[] MAGIC = {'B', 'K', 'L', 'G'};
     private static final int WINDOW = 1 << 18;
     private static final Logger LOGGER = LoggerFactory.getLogger(TornRecord.class);
@@ -39,20 +46,31 @@ final class TornRecord {
     private final FileChannel file;
     private final ByteBuffer window = ByteBuffer.allocate(WINDOW).limit(0);
     private long windowStart;
+    /** Where its records end, once {@link #start} was called. */
+    private long end;
 
     private TornRecord(FileChannel file) {
         this.file = file;
     }
 
-    /** Before a replay, in the journals that it reads. Nobody may write to them. */
+    /**
+     * Before a replay, in the journals that it reads. Nobody may write to them. Throws if the journal ends before the last checkpoint, up to
+     * which its entries were in it.
+     */
     static void cut(File folder, List<File> ledgerFolders) throws IOException {
-        long first = 0;
+        Mark last = new Mark(0, 0);
         for (File each : ledgerFolders) {
-            first = Math.max(first, marked(each.toPath().resolve("lastMark")));
+            Mark marked = marked(each.toPath().resolve("lastMark"));
+            last = last.compareTo(marked) < 0 ? marked : last;
         }
-        for (Path each : journals(folder.toPath(), first)) {
+        for (Path each : journals(folder.toPath(), last.journal)) {
             try (FileChannel file = FileChannel.open(each, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-                long torn = new TornRecord(file).start();
+                TornRecord journal = new TornRecord(file);
+                long torn = journal.start();
+                if (id(each) == last.journal && journal.endsBefore(last.offset)) {
+                    throw new IOException(each + " ends at byte " + journal.end + ", and a ledger volume was written up to byte " + last.offset
+                            + ": the journal's volume is an older one, and lacks acknowledged entries. Mount the newest one, or retire this bookie");
+                }
                 if (torn > 0) {
                     file.truncate(torn);
                     file.force(true);
@@ -62,13 +80,25 @@ final class TornRecord {
         }
     }
 
-    private static long marked(Path mark) throws IOException {
-        if (!Files.exists(mark) || Files.size(mark) < Long.BYTES) {
-            return 0;
+    /** Of the last checkpoint: a journal, and how many of its bytes it has done with. */
+    private record Mark(long journal, long offset) implements Comparable<Mark> {
+        @Override
+        public int compareTo(Mark other) {
+            return journal == other.journal ? Long.compare(offset, other.offset) : Long.compare(journal, other.journal);
         }
-        try (InputStream in = Files.newInputStream(mark)) {
-            return new DataInputStream(in).readLong();
+    }
+
+    private static Mark marked(Path mark) throws IOException {
+        if (!Files.exists(mark) || Files.size(mark) < 2 * Long.BYTES) {
+            return new Mark(0, 0);
         }
+        try (DataInputStream in = new DataInputStream(Files.newInputStream(mark))) {
+            return new Mark(in.readLong(), in.readLong());
+        }
+    }
+
+    private static long id(Path journal) {
+        return Long.parseLong(journal.getFileName().toString().replace(".txn", ""), 16);
     }
 
     private static List<Path> journals(Path folder, long first) throws IOException {
@@ -77,7 +107,7 @@ final class TornRecord {
         }
         try (Stream<Path> found = Files.list(folder)) {
             return found.filter(each -> each.getFileName().toString().matches("[0-9a-f]{1,15}\\.txn"))
-                    .filter(each -> Long.parseLong(each.getFileName().toString().replace(".txn", ""), 16) >= first)
+                    .filter(each -> id(each) >= first)
                     .collect(Collectors.toList());
         }
     }
@@ -93,18 +123,70 @@ final class TornRecord {
             if (isPartOfPadding(length)) {
                 return isFollowedByZeros(at + Integer.BYTES) ? at : 0;
             }
-            if (length == PADDING) {
-                length = number(at + Integer.BYTES) + Integer.BYTES;
-                last = 0;
-            } else {
-                last = at;
-            }
-            if (length < 0) {
+            last = length == PADDING ? 0 : at;
+            at = next(at);
+            if (at < 0) {
                 return 0; // BookKeeper refuses it
             }
-            at += Integer.BYTES + length;
         }
-        return at % GROUP != 0 && isFollowedByZeros(at) ? last : 0;
+        end = at;
+        return isFollowedByZeros(at) && last > 0 && (at % GROUP != 0 || lacksItsEnd(last)) ? last : 0;
+    }
+
+    /**
+     * A checkpoint of what was written is where a group ends. After a replay BookKeeper's mark is behind the zeros that it took for a length, or
+     * at the end of the file. Each further start that ends before it has a new journal moves it by another length.
+     */
+    private boolean endsBefore(long offset) throws IOException {
+        return end > 0 && offset > end && offset % GROUP == 0 && offset != file.size() && isFollowedByZeros(end);
+    }
+
+    /** Behind the record, or the padding, that starts there. Negative if its length is. */
+    private long next(long at) throws IOException {
+        long start = number(at) == PADDING ? at + Integer.BYTES : at;
+        int length = number(start);
+        return length < 0 ? -1 : start + Integer.BYTES + length;
+    }
+
+    private boolean lacksItsEnd(long record) throws IOException {
+        ByteBuffer entry = entry(record);
+        int size = entry.limit();
+        if (size < GROUP || !isZeros(entry.slice(size - GROUP, GROUP)) || entry.getLong(NUMBER) < 0) {
+            return false;
+        }
+        if (entry.getLong(LENGTHS) < size - DIGEST - LONGEST_DIGEST) {
+            return true;
+        }
+        return !isWhole(entry) && hasWholeOneOf(entry.getLong(0), record);
+    }
+
+    private boolean hasWholeOneOf(long ledger, long end) throws IOException {
+        for (long at = HEADER; at < end; at = next(at)) {
+            if (number(at) >= DIGEST + Integer.BYTES) {
+                ByteBuffer other = entry(at);
+                if (other.getLong(0) == ledger && other.getLong(NUMBER) >= 0 && isWhole(other)) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    private static boolean isWhole(ByteBuffer entry) {
+        CRC32C digest = new CRC32C();
+        digest.update(entry.slice(0, DIGEST));
+        digest.update(entry.slice(DIGEST + Integer.BYTES, entry.limit() - DIGEST - Integer.BYTES));
+        return (int) digest.getValue() == entry.getInt(DIGEST);
+    }
+
+    private static boolean isZeros(ByteBuffer bytes) {
+        return bytes.equals(ByteBuffer.allocate(bytes.remaining()));
+    }
+
+    private ByteBuffer entry(long record) throws IOException {
+        ByteBuffer entry = ByteBuffer.allocate(number(record));
+        while (entry.hasRemaining() && file.read(entry, record + Integer.BYTES + entry.position()) > 0) { }
+        return entry.flip();
     }
 
     /** Of its mark, at whose part BookKeeper would refuse to start. */

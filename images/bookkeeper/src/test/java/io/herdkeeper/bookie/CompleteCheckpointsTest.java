@@ -1,6 +1,8 @@
 package io.herdkeeper.bookie;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,21 +11,38 @@ import io.netty.buffer.Unpooled;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.File;
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.bookkeeper.bookie.CheckpointSource.Checkpoint;
 import org.apache.bookkeeper.bookie.EntryLocation;
+import org.apache.bookkeeper.bookie.EntryLogMetadata;
 import org.apache.bookkeeper.bookie.LedgerDirsManager;
 import org.apache.bookkeeper.bookie.storage.EntryLogScanner;
 import org.apache.bookkeeper.bookie.storage.EntryLogger;
+import org.apache.bookkeeper.bookie.storage.ldb.SingleDirectoryDbLedgerStorage;
+import org.apache.bookkeeper.client.BKException;
+import org.apache.bookkeeper.client.LedgerMetadataBuilder;
+import org.apache.bookkeeper.client.api.DigestType;
 import org.apache.bookkeeper.conf.ServerConfiguration;
+import org.apache.bookkeeper.meta.LedgerManager;
+import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.apache.bookkeeper.util.DiskChecker;
+import org.apache.bookkeeper.versioning.LongVersion;
+import org.apache.bookkeeper.versioning.Version;
+import org.apache.bookkeeper.versioning.Versioned;
+import org.apache.zookeeper.KeeperException.BadVersionException;
+import org.apache.zookeeper.KeeperException.ConnectionLossException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -38,6 +57,11 @@ class CompleteCheckpointsTest {
     private final AtomicInteger restarts = new AtomicInteger();
     private final AtomicLong place = new AtomicLong(1);
     private final List<Long> copied = new ArrayList<>();
+    private static final BookieId HERE = BookieId.parse("here");
+    private static final BookieId ELSEWHERE = BookieId.parse("elsewhere");
+    private volatile Map<Long, List<BookieId>> metadata = Map.of(LEDGER, List.of(HERE));
+    private volatile Map<Long, List<BookieId>> seen = Map.of();
+    private volatile boolean isAway;
     private CompleteCheckpoints made;
     private Runnable flushed = () -> { };
     private final GuardedEntryLog log = new GuardedEntryLog(disk());
@@ -134,6 +158,128 @@ class CompleteCheckpointsTest {
     }
 
     @Test
+    void aLedgerThatIsCopiedAgainSoonAfterItWasDeletedKeepsItsNewEntries() throws Exception {
+        CompleteCheckpoints storage = storage();
+        storage.addEntry(entry(0));
+        storage.addEntry(entry(1));
+        storage.checkpoint(Checkpoint.MAX);
+        metadata = Map.of();
+        storage.deleteLedger(LEDGER);
+        assertEquals(0, storage.getEntryLocationIndex().getLocation(LEDGER, 1));
+        storage.setMasterKey(LEDGER, new byte[] {1});
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        storage.shutdown(); // it waits for what the checkpoint has left to another thread
+        assertEquals(place.get(), storage().getEntryLocationIndex().getLocation(LEDGER, 0));
+        made.shutdown();
+    }
+
+    @Test
+    void aLedgerIsKeptThatOnlyAMemberOfZooKeeperWhichIsBehindDoesNotKnowOf() throws Exception {
+        CompleteCheckpoints storage = storage();
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        assertThrows(IOException.class, () -> storage.deleteLedger(LEDGER));
+        assertEquals(place.get(), storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        storage.shutdown();
+    }
+
+    @Test
+    void aCopyThatIsBeingMadeHereIsKeptThoughTheMetadataDoesNotNameItYet() throws Exception {
+        CompleteCheckpoints storage = storage();
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        metadata = Map.of(LEDGER, List.of(ELSEWHERE));
+        assertThrows(IOException.class, () -> storage.deleteLedger(LEDGER));
+        assertEquals(place.get(), storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        storage.shutdown();
+    }
+
+    @Test
+    void aLedgerIsKeptWhileZooKeeperDoesNotAnswer() throws Exception {
+        CompleteCheckpoints storage = storage();
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        metadata = Map.of();
+        isAway = true;
+        assertThrows(IOException.class, () -> storage.deleteLedger(LEDGER));
+        assertEquals(place.get(), storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        isAway = false;
+        storage.deleteLedger(LEDGER);
+        assertEquals(0, storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        storage.shutdown();
+    }
+
+    @Test
+    void aLedgerWhoseCopiesAreElsewhereIsDeletedAlsoByTheThreadOfZooKeepersAnswers() throws Exception {
+        CompleteCheckpoints storage = storage();
+        storage.addEntry(entry(0));
+        storage.checkpoint(Checkpoint.MAX);
+        isAway = true; // this thread would wait for itself
+        Thread answers = new Thread(() -> {
+            try {
+                storage.deleteLedger(LEDGER);
+            } catch (IOException unexpected) {
+                throw new IllegalStateException(unexpected);
+            }
+        }, "main-EventThread");
+        answers.start();
+        answers.join();
+        assertEquals(0, storage.getEntryLocationIndex().getLocation(LEDGER, 0));
+        storage.shutdown();
+    }
+
+    /** A member that is behind, until the majority has answered to a write. */
+    private LedgerManager member() {
+        Class<?>[] it = {LedgerManager.class};
+        return (LedgerManager) Proxy.newProxyInstance(getClass().getClassLoader(), it, (self, method, given) -> {
+            if (isAway) {
+                return CompletableFuture.failedFuture(new BKException.ZKException(new ConnectionLossException()));
+            }
+            switch (method.getName()) {
+                case "removeLedgerMetadata":
+                    assertNotEquals(Version.ANY, given[1]);
+                    seen = metadata;
+                    return metadata.containsKey(given[0])
+                            ? CompletableFuture.failedFuture(new BKException.ZKException(new BadVersionException()))
+                            : CompletableFuture.completedFuture(null);
+                case "readLedgerMetadata":
+                    List<BookieId> bookies = seen.get(given[0]);
+                    return bookies == null
+                            ? CompletableFuture.failedFuture(new BKException.BKNoSuchLedgerExistsOnMetadataServerException())
+                            : CompletableFuture.completedFuture(new Versioned<>(LedgerMetadataBuilder.create().withId(LEDGER)
+                                    .withDigestType(DigestType.CRC32C).withPassword(new byte[0])
+                                    .withEnsembleSize(1).withWriteQuorumSize(1).withAckQuorumSize(1)
+                                    .newEnsembleEntry(0, bookies).build(), new LongVersion(0)));
+                default:
+                    return null;
+            }
+        });
+    }
+
+    @Test
+    void aThreadThatIsInterruptedWhileItDeletesALedgerStaysInterrupted() throws Exception {
+        CompleteCheckpoints storage = storage();
+        metadata = Map.of();
+        Field field = SingleDirectoryDbLedgerStorage.class.getDeclaredField("cleanupExecutor");
+        field.setAccessible(true);
+        CountDownLatch others = new CountDownLatch(1);
+        ((ExecutorService) field.get(storage)).submit(() -> {
+            others.await();
+            return null;
+        });
+        try {
+            Thread.currentThread().interrupt();
+            IOException failed = assertThrows(IOException.class, () -> storage.deleteLedger(LEDGER));
+            assertTrue(Thread.interrupted());
+            assertInstanceOf(InterruptedException.class, failed.getCause());
+        } finally {
+            others.countDown();
+        }
+        storage.shutdown();
+    }
+
+    @Test
     void aCompactionCopiesOnlyTheRecordsThatTheIndexNames() throws Exception {
         CompleteCheckpoints storage = storage();
         place.set(7L << 32 | 504);
@@ -209,10 +355,11 @@ class CompleteCheckpointsTest {
     private CompleteCheckpoints storage() throws IOException {
         ServerConfiguration configuration = new ServerConfiguration();
         configuration.setAllowLoopback(true);
+        configuration.setBookieId(HERE.toString());
         File[] disks = {folder.toFile()};
         LedgerDirsManager folders = new LedgerDirsManager(configuration, disks, new DiskChecker(0.95f, 0.9f), NullStatsLogger.INSTANCE);
         folders.getAllLedgerDirs().forEach(File::mkdirs);
-        CompleteCheckpoints storage = new CompleteCheckpoints(this::restart, configuration, null, folders, folders, log,
+        CompleteCheckpoints storage = new CompleteCheckpoints(this::restart, configuration, member(), folders, folders, log,
                 NullStatsLogger.INSTANCE, UnpooledByteBufAllocator.DEFAULT, 2 << 20, 1 << 20, 1, 1 << 10);
         storage.setMasterKey(LEDGER, new byte[] {1});
         made = storage;
@@ -238,6 +385,8 @@ class CompleteCheckpointsTest {
                     return null;
                 case "addEntry":
                     return place.get();
+                case "getEntryLogMetadata":
+                    return new EntryLogMetadata((long) given[0]);
                 case "scanEntryLog":
                     for (long offset : new long[] {400, 500, 600}) {
                         ((EntryLogScanner) given[1]).process(LEDGER, offset, entry(0));

@@ -2,6 +2,8 @@ package io.herdkeeper.bookie;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.netty.buffer.Unpooled;
 import java.io.File;
@@ -14,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.zip.CRC32C;
 import org.apache.bookkeeper.bookie.Journal;
 import org.apache.bookkeeper.bookie.LedgerDirsManager;
 import org.apache.bookkeeper.conf.ServerConfiguration;
@@ -27,10 +30,17 @@ import org.junit.jupiter.api.io.TempDir;
 class TornRecordTest {
 
     private static final int LEDGER = 7;
+    private static final int OTHER_LEDGER = 8;
     private static final int SIZE = 300;
+    private static final int GROUP = 512;
+    /** Of the header, an entry with padding, and an entry. */
+    private static final int END = 3 * GROUP;
+    /** More bytes than an entry has before its payload. */
+    private static final int WITH_HEADER = 64;
     /** With its length this is a group that needs no padding. */
     private static final int ALIGNED = 508;
     private static final int NEXT = 2;
+    private static final int STARTS = 4;
     private static final byte[] PADDING = {(byte) 0xFF, (byte) 0xFF, (byte) 0xFF, 0};
 
     @TempDir
@@ -84,6 +94,38 @@ class TornRecordTest {
     }
 
     @Test
+    void aPartOfARecordThatWouldHaveFilledItsGroupIsNotReplayed() throws IOException {
+        byte[] written = Files.readAllBytes(file);
+        for (int part = 1; part <= WITH_HEADER; part++) {
+            Files.write(file, written);
+            byte[] torn = Arrays.copyOf(record(NEXT + 1, part + 2 * GROUP - Integer.BYTES), part);
+            append(ByteBuffer.allocate(GROUP).put(record(NEXT, GROUP - part - Integer.BYTES)).put(torn).array());
+            cut();
+            cut();
+            assertTrue(List.of(0L, 1L, (long) NEXT).containsAll(replayed()), "part of " + part + " bytes");
+        }
+    }
+
+    @Test
+    void aWholeRecordThatFillsItsGroupAndEndsWithZerosIsLeftAlone() throws IOException {
+        byte[] withZeros = Arrays.copyOf(entry(NEXT, ALIGNED), ALIGNED + 2 * GROUP);
+        ByteBuffer.wrap(withZeros).putLong(24, 1 << 30);
+        append(ByteBuffer.allocate(Integer.BYTES + withZeros.length).putInt(withZeros.length).put(digested(withZeros)).array());
+        cut();
+        assertEquals(List.of(0L, 1L, (long) NEXT), replayed());
+    }
+
+    @Test
+    void soIsOneOfALedgerWhoseDigestIsAnotherOne() throws IOException {
+        byte[] other = Arrays.copyOf(entry(NEXT, ALIGNED), ALIGNED + 2 * GROUP);
+        ByteBuffer.wrap(other).putLong(OTHER_LEDGER).putLong(24, 1 << 30);
+        append(ByteBuffer.allocate(Integer.BYTES + other.length).putInt(other.length).put(other).array());
+        byte[] before = Files.readAllBytes(file);
+        cut();
+        assertArrayEquals(before, Files.readAllBytes(file));
+    }
+
+    @Test
     void wholeGroupsAreLeftAlone() throws IOException {
         byte[] before = Files.readAllBytes(file);
         cut();
@@ -114,6 +156,37 @@ class TornRecordTest {
         assertArrayEquals(before, Files.readAllBytes(file));
     }
 
+    @Test
+    void aJournalThatEndsBeforeTheLastCheckpointIsRefused() throws IOException {
+        byte[] before = Files.readAllBytes(file);
+        for (long offset : new long[] {GROUP, END, END + Integer.BYTES, file.toFile().length()}) {
+            mark(offset);
+            cut();
+        }
+        for (long offset : new long[] {END + GROUP, file.toFile().length() + GROUP}) {
+            mark(offset);
+            String refusal = assertThrows(IOException.class, this::cut).getMessage();
+            assertTrue(refusal.contains("ends at byte " + END + ", and a ledger volume was written up to byte " + offset), refusal);
+        }
+        assertArrayEquals(before, Files.readAllBytes(file));
+    }
+
+    @Test
+    void startsThatGetNoNewJournalDoNotLookLikeAnOlderOne() throws IOException {
+        long offset = END;
+        for (int start = 0; start < STARTS; start++) {
+            mark(offset);
+            cut();
+            offset = journal.scanJournal(id(), offset, (version, place, record) -> { }, false);
+        }
+        assertEquals(END + STARTS * Integer.BYTES, offset);
+    }
+
+    /** Up to where a checkpoint is done with the journal. */
+    private void mark(long offset) throws IOException {
+        Files.write(folder.resolve("ledgers/current/lastMark"), ByteBuffer.allocate(2 * Long.BYTES).putLong(id()).putLong(offset).array());
+    }
+
     private void cut() throws IOException {
         TornRecord.cut(folder.toFile(), List.of(folder.resolve("ledgers/current").toFile()));
     }
@@ -122,13 +195,28 @@ class TornRecordTest {
         byte[] entry = new byte[size];
         Arrays.fill(entry, (byte) 1);
         ByteBuffer.wrap(entry).putLong(LEDGER).putLong(id);
+        return digested(entry);
+    }
+
+    /** As a client with CRC32C sends it. */
+    private static byte[] digested(byte[] entry) {
+        if (entry.length >= 36) {
+            CRC32C digest = new CRC32C();
+            digest.update(entry, 0, 32);
+            digest.update(entry, 36, entry.length - 36);
+            ByteBuffer.wrap(entry).putInt(32, (int) digest.getValue());
+        }
         return entry;
     }
 
-    /** Behind what was acknowledged: header, padded entry, entry. */
+    private static byte[] record(long id, int size) {
+        return ByteBuffer.allocate(Integer.BYTES + size).putInt(size).put(entry(id, size)).array();
+    }
+
+    /** Behind what was acknowledged. */
     private void append(byte[] bytes) throws IOException {
         try (RandomAccessFile open = new RandomAccessFile(file.toFile(), "rw")) {
-            open.seek(512 + 512 + 512);
+            open.seek(END);
             open.write(bytes);
         }
     }
