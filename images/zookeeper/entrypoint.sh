@@ -10,7 +10,7 @@
 # empty tree is made only where the operator says that the ensemble is being founded; later an empty member waits for a
 # leader and copies from it (zookeeper.db.autocreate=false).
 #
-# The JVM's main class is this image's: it becomes ZooKeeper's own, once it has finished what a kill interrupted (MemberStart).
+# The JVM's main class is this image's: it finishes what a kill interrupted, and ends the member once it can't write (MemberStart).
 #
 # The server id is the ordinal of the host's name plus one. Exit code 78: the volume is another member's, or this is no member.
 set -eu
@@ -45,6 +45,21 @@ id=$((ordinal + 1))
 
 store="$data/store"
 mkdir -p "$store" "$data/conf"
+
+# A pod that was deleted by force may serve on for a while, beside the next one of its name. Its last transactions would be on the
+# volume, but not known to the next process, which votes like one that never acknowledged them. The JVM keeps the lock open.
+exec 9<"$store"
+held=0
+flock -n 9 || held=$?
+if [ "$held" = 1 ]; then
+    trap 'exit 143' TERM # a shell that waits for a command in the foreground would not hear it
+    tell "another process uses $store: this one waits for its end"
+    flock 9 &
+    wait $!
+elif [ "$held" != 0 ]; then
+    tell "$store can't be locked: it starts all the same"
+fi
+
 # Written once and whole: a full disk, or a kill, must not leave an empty one. 0.1.0 could.
 if [ ! -s "$store/myid" ]; then
     echo "$id" >"$store/myid.copy"

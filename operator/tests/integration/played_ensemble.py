@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.certificates.access import Access
-from herdkeeper.clients.zookeeper import NO_ACCESS, ChangedMeanwhileError, EnsembleError, EnsembleSessions, MembershipChange, Znode, Znodes
+from herdkeeper.clients.zookeeper import (
+    ANY_VERSION,
+    NO_ACCESS,
+    ChangedMeanwhileError,
+    EnsembleError,
+    EnsembleSessions,
+    MembershipChange,
+    Znode,
+    Znodes,
+)
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.shared.names import ObjectKey
@@ -93,8 +102,10 @@ class PlayedEnsemble(Znodes):
         self.znodes[path] = (data, version + 1)
         self.written(f"set {path}")
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, version: int = ANY_VERSION) -> None:
         self._must_answer()
+        if version not in (ANY_VERSION, self.znodes.get(path, (b"", version))[1]):
+            raise ChangedMeanwhileError(f"{path} changed since it was read")
         if self.children(path):
             raise EnsembleError(f"{path} is not empty")
         self.znodes.pop(path, None)

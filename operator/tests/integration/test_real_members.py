@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -381,9 +382,10 @@ def test_two_of_three_empty_members_elect_nobody_and_the_plugin_brings_the_quoru
 
 @dataclass
 class Woken:
-    """Counts how often it was woken."""
+    """Counts how often it was woken, also by the end of a session."""
 
     times: int = 0
+    known: int = 0
 
     def __call__(self, _: object) -> None:
         self.times += 1
@@ -391,11 +393,8 @@ class Woken:
     def __hash__(self) -> int:
         return id(self)
 
-    def once(self) -> bool:
-        return self.times == 1
-
-    def again(self) -> bool:
-        return self.times > 1
+    def anew(self) -> bool:
+        return self.times > self.known
 
 
 @contextmanager
@@ -419,18 +418,31 @@ def test_the_operator_reads_on_without_a_wait_for_the_end_of_its_session_whichev
             until(members, "all members serve", lambda: all(members.serves(each) for each in range(3)))
             before = again(lambda: ensembles.at(address).read(CONFIG_PATH))
             again(lambda: tells_of_many_what_it_tells_of_each(ensembles.at(address)))
-            woken = Woken()
-            ensembles.at(address).children("/told", woken)
-            ensembles.at(address).ensure(f"/told/change-{number}")
-            until(members, "a change wakes who watches", woken.once)
-            ensembles.at(address).children("/told", woken)
+            woken, change = Woken(), f"/told/change-{number}"
+            again(partial(watch, ensembles, address, woken))
+            again(partial(make, ensembles, address, change))
+            until(members, "a change wakes who watches", woken.anew)
+            woken.known = woken.times
+            again(partial(watch, ensembles, address, woken))
             with standing_still(members, number):
                 assert again(lambda: ensembles.at(address).read(CONFIG_PATH)) == before
-            if woken.times == 1:  # the session was with another member, and goes on
-                ensembles.at(address).delete(f"/told/change-{number}")
-            until(members, "the next change, or the end of its session, wakes it again", woken.again)
+            if not woken.anew():  # the session was with another member, and goes on
+                again(partial(take_away, ensembles, address, change))
+            until(members, "the next change, or the end of its session, wakes it again", woken.anew)
     finally:
         ensembles.stop()
+
+
+def watch(ensembles: EnsembleSessions, address: str, woken: Woken) -> None:
+    ensembles.at(address).children("/told", woken)
+
+
+def make(ensembles: EnsembleSessions, address: str, path: str) -> None:
+    ensembles.at(address).ensure(path)
+
+
+def take_away(ensembles: EnsembleSessions, address: str, path: str) -> None:
+    ensembles.at(address).delete(path)
 
 
 def tells_of_many_what_it_tells_of_each(znodes: Znodes) -> None:

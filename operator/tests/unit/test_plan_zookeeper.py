@@ -153,6 +153,15 @@ def test_the_claims_are_marked_as_founded_only_once_all_members_serve():
     ]
 
 
+def test_a_template_that_may_be_refused_for_long_keeps_no_ensemble_from_being_founded():
+    """As long as every claim is new, a member that lost its volume would vote with an empty disk."""
+    changed = with_spec(CLUSTER, image="herdkeeper/zookeeper:0.3.0")
+    made = plan(saw(settled(None), claims("false", "false", "false"), members(0, 1, 2)), changed).actions
+    assert [action.name for action in made if isinstance(action, Annotate)] == [claim_of(number) for number in range(3)]
+    assert isinstance(made[-1], Apply), "which stops at the first refusal, so that the template is last"
+    assert [type(action) for action in plan(saw(settled(None), claims(*["false"] * 3), members(0, 1)), changed).actions] == [Apply]
+
+
 @pytest.mark.parametrize("declared", [1, 5])
 def test_an_ensemble_that_is_being_founded_neither_grows_nor_shrinks(declared):
     """A member that came to it then would find all claims new, and might vote with an empty disk."""

@@ -125,7 +125,13 @@ def _config(cluster: ZooKeeperCluster, encryption: Encryption) -> str:
         # everybody.
         "admin.restore.enabled": "false",
         "admin.snapshot.enabled": "false",
-        "autopurge.snapRetainCount": 5,
+        # A member begins another log, with a snapshot, after 50,000 to 100,000 transactions, or half of this to all of it. ZooKeeper's own
+        # 4 GiB would be most of a volume, five times. A log counts 64 MiB at least, as its file is made so long.
+        # What is kept, with the default memory: 4 logs of 256 MiB, and 3 snapshots, each below the heap of 256 MiB: 1.75 of 5 GiB.
+        # So 3.25 GiB are for the hour until the next purge. With 128 MiB of log for each snapshot of 256 MiB that is 1.1 GiB of log, or
+        # 0.3 MiB/s. With 50,000 transactions for each it is 170 of them a second. Fewer snapshots can't be kept.
+        "snapSizeLimitInKb": 256 << 10,
+        "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
         **_encryption_lines(encryption),

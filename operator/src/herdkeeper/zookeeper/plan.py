@@ -48,7 +48,9 @@ def plan_zookeeper(ensemble: Ensemble) -> Plan:
     actions += [_adopt(ensemble, number) for number in foreign if number in ensemble.pods]
     actions += needed_applies(others, objects)
     if (apply := needed_apply(stateful_set, objects)) is not None:
-        actions.append(apply)  # OnDelete: it touches no existing pod
+        # it may be refused for long, and as long as no claim is marked, an empty member may vote
+        marks = () if actions or apply.new else _due_marks(ensemble)
+        actions += [*marks, apply]  # OnDelete: it touches no existing pod
     step: tuple[Action, ...] | Wait = _restarts(ensemble, stateful_set) if apply is None else ()
     if not actions and step == ():
         step = _when_settled(ensemble)
@@ -141,11 +143,10 @@ def _restarts(ensemble: Ensemble, stateful_set: Json) -> tuple[Delete, ...] | Wa
 def _when_settled(ensemble: Ensemble) -> tuple[Action, ...] | Wait:
     """Returns the annotations to update, or else the next membership change."""
     if ensemble.founding:
-        serving = all(map(ensemble.is_ready, ensemble.pods))
-        return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.pods) if serving else ()
+        return _due_marks(ensemble)
     if isinstance(ensemble.membership, Unknown):
         return Wait(Reason.UNREADABLE, ensemble.membership.why) if ensemble.modes else ()
-    if steps := _mark_claims(ensemble) or _delete_unneeded_claims(ensemble):  # a claim that was just marked is not as it was read
+    if steps := _due_marks(ensemble) or _delete_unneeded_claims(ensemble):  # a claim that was just marked is not as it was read
         return steps
     step = next_change(ensemble)
     return step if isinstance(step, Wait) else (() if step is None else (step,))
@@ -162,8 +163,15 @@ def _change_for_restarts(ensemble: Ensemble) -> tuple[Action, ...]:
     return (change,) if isinstance(change, ChangeMembership) else ()
 
 
-def _mark_claims(ensemble: Ensemble) -> tuple[Action, ...]:
-    """Returns updates of outdated annotations: of members that vote and serve, and of members that left."""
+def _due_marks(ensemble: Ensemble) -> tuple[Annotate, ...]:
+    """Returns updates of outdated annotations: of all members once an ensemble that is being founded serves; later of members that vote and
+    serve, and of members that left.
+    """
+    if ensemble.founding:
+        serving = all(map(ensemble.is_ready, ensemble.pods))
+        return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.pods) if serving else ()
+    if isinstance(ensemble.membership, Unknown):
+        return ()
     marks = ensemble.marks
     voting = (number for number in ensemble.voters or () if marks.get(number, names.FOUNDED) != names.FOUNDED)
     left = (number for number, mark in marks.items() if mark == names.FOUNDED and number not in ensemble.listed)

@@ -117,8 +117,8 @@ class Ensemble:
     reason. `zxids` has the last applied transactions that were reported. `membership` is the committed one. `password` may change it (None
     without a Secret); `fresh_password` is random, for a new Secret. `disruption` is why the stack must not be disrupted now, or None.
     `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready. `security`
-    is None without certificates; `given` are the authorities that are taken from the user's Secrets or, where one can't be, why, by the
-    operator's Secret that keeps it; `rolls` are the authorities that others follow. `plaintext_users` are phrases for what else than
+    is None without certificates. `given` are the authorities that are taken from the user's Secrets, or why one can't be. Its keys are the
+    operator's Secrets that keep them. `rolls` are the authorities that others follow. `plaintext_users` are phrases for what else than
     members still needs plain text; they are read only while both are accepted.
     """
 

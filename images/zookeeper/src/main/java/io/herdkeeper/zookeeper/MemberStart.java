@@ -2,11 +2,14 @@ package io.herdkeeper.zookeeper;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Properties;
+import javax.security.sasl.SaslException;
 import org.apache.zookeeper.common.AtomicFileWritingIdiom;
+import org.apache.zookeeper.server.ExitCode;
 import org.apache.zookeeper.server.ZKDatabase;
 import org.apache.zookeeper.server.persistence.FileTxnSnapLog;
 import org.apache.zookeeper.server.quorum.QuorumPeer;
@@ -14,11 +17,13 @@ import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
 import org.apache.zookeeper.server.quorum.QuorumPeerConfig.ConfigException;
 import org.apache.zookeeper.server.quorum.QuorumPeerMain;
 import org.apache.zookeeper.server.util.ZxidUtils;
+import org.apache.zookeeper.util.ServiceUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Starts a ZooKeeper member. A synchronisation with a leader that was interrupted is finished first.
+ * Starts a ZooKeeper member, which ends once it can't write transactions ({@link EndingLog}). A synchronisation with a leader that was
+ * interrupted is finished first.
  *
  * <p>A member that joins a leader stores that leader's snapshot or transactions, and only then the leader's epoch, in
  * {@code currentEpoch} (3.9.5, {@code Learner.syncWithLeader}). ZooKeeper never starts from what a kill in between leaves: the last
@@ -32,18 +37,42 @@ import org.slf4j.LoggerFactory;
  * <p>What counts is what ZooKeeper loads, not names of files. A member that took its epoch from a half-written snapshot would win with an
  * old history, and committed transactions would be lost.
  */
-public final class MemberStart {
+public final class MemberStart extends QuorumPeerMain {
 
     private static final Logger LOG = LoggerFactory.getLogger(MemberStart.class);
 
     private MemberStart() { }
 
-    /** Takes the arguments of {@link QuorumPeerMain}, and becomes it. */
+    /** Takes the arguments of {@link QuorumPeerMain}. */
     public static void main(String[] arguments) {
         if (arguments.length == 1) {
             finishSynchronisation(Path.of(arguments[0]));
         }
-        QuorumPeerMain.main(arguments);
+        ExitCode code = ExitCode.EXECUTION_FINISHED;
+        try {
+            new MemberStart().initializeAndRun(arguments);
+        } catch (ConfigException | IllegalArgumentException wrong) {
+            LOG.error("The configuration is not valid, and this member ends", wrong);
+            code = ExitCode.INVALID_INVOCATION;
+        } catch (Exception failed) {
+            LOG.error("This member ends", failed);
+            code = ExitCode.UNEXPECTED_ERROR;
+        }
+        ServiceUtils.requestSystemExit(code.getValue());
+    }
+
+    @Override
+    protected QuorumPeer getQuorumPeer() throws SaslException {
+        return new QuorumPeer() {
+            @Override
+            public void setTxnFactory(FileTxnSnapLog store) {
+                try {
+                    super.setTxnFactory(new EndingLog(store, () -> Runtime.getRuntime().halt(ExitCode.UNEXPECTED_ERROR.getValue())));
+                } catch (IOException failed) {
+                    throw new UncheckedIOException(failed);
+                }
+            }
+        };
     }
 
     /** Changes nothing where the store can't be read: ZooKeeper says why when it starts. */

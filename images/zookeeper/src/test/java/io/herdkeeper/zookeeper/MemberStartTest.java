@@ -12,8 +12,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
@@ -38,6 +40,7 @@ import org.junit.jupiter.api.io.TempDir;
 class MemberStartTest {
 
     private static final long PATIENCE = Duration.ofMinutes(2).toNanos();
+    private static final Set<Integer> GIVEN_PORTS = new HashSet<>();
 
     @TempDir
     Path folder;
@@ -278,13 +281,15 @@ class MemberStartTest {
         }
     }
 
-    /** Below the ports that the kernel gives to clients, one of which might get it before the member listens. */
+    /** Another one each time, below the ports that the kernel gives to clients, one of which might get it before the member listens. */
     private static int freePort() {
         while (true) {
             int port = ThreadLocalRandom.current().nextInt(15_000, 32_000);
             try {
                 new ServerSocket(port, 1, InetAddress.getLoopbackAddress()).close();
-                return port;
+                if (GIVEN_PORTS.add(port)) {
+                    return port;
+                }
             } catch (IOException taken) {
                 // the next one may be free
             }
