@@ -4,7 +4,6 @@ import herddb.core.Page;
 import herddb.core.PageReplacementPolicy;
 import herddb.index.brin.BlockRangeIndex.Block;
 import herddb.utils.SizeAwareObject;
-import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -18,13 +17,11 @@ import java.util.Set;
  *
  * <p>It gives the memory of the later block back while it holds both.
  */
-public final class MergedBlocks implements PageReplacementPolicy {
-
-    private final PageReplacementPolicy pages;
+public final class MergedBlocks extends OtherPages {
 
     /** Does all else as the memory of HerdDB does. */
     public MergedBlocks(PageReplacementPolicy pages) {
-        this.pages = pages;
+        super(pages);
     }
 
     @Override
@@ -32,7 +29,7 @@ public final class MergedBlocks implements PageReplacementPolicy {
         if (page.owner instanceof Block<?, ?> block && block.isDetached()) {
             mend(block);
         }
-        return pages.remove(page);
+        return super.remove(page);
     }
 
     private static <K extends Comparable<K> & SizeAwareObject, V extends SizeAwareObject> void mend(Block<K, V> later) {
@@ -43,35 +40,5 @@ public final class MergedBlocks implements PageReplacementPolicy {
             rows.clear();
             rows.addAll(once);
         }
-    }
-
-    @Override
-    public <P extends Page<?>> void remove(Collection<P> removed) {
-        pages.remove(removed);
-    }
-
-    @Override
-    public void pageHit(Page<?> page) {
-        pages.pageHit(page);
-    }
-
-    @Override
-    public Page.Metadata add(Page<?> page) {
-        return pages.add(page);
-    }
-
-    @Override
-    public int size() {
-        return pages.size();
-    }
-
-    @Override
-    public int capacity() {
-        return pages.capacity();
-    }
-
-    @Override
-    public void clear() {
-        pages.clear();
     }
 }

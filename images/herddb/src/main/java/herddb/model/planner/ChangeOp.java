@@ -22,7 +22,6 @@ import herddb.utils.Wrapper;
 import io.herdkeeper.node.log.LogFailures;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
@@ -77,8 +76,15 @@ public abstract class ChangeOp implements PlannerOp {
         return changes;
     }
 
-    private static void refuseAltered(Table before, Table now) {
-        if (now != before && !Arrays.equals(now.columnNames, before.columnNames)) {
+    /** Whether a change needs the values of columns that were added since it was planned: the rows of the query lack them. */
+    boolean needsAllColumns() {
+        return false;
+    }
+
+    /** Those that were added come last. */
+    private void refuseAltered(Table before, Table now) {
+        boolean lacks = needsAllColumns() && now.columnNames.length > before.columnNames.length;
+        if (now != before && (lacks || !PlannedRows.hasFirst(now.columnNames, before.columnNames))) {
             throw new StatementExecutionException("the columns of table " + now.name + " were changed while this statement was planned, and"
                     + " nothing was written: repeat it");
         }
@@ -86,6 +92,12 @@ public abstract class ChangeOp implements PlannerOp {
 
     final Table table(TableSpaceManager manager) {
         return manager.getTableManager(tableName).getTable();
+    }
+
+    /** The table with the columns that the rows of the query have. */
+    final Table plannedTable(TableSpaceManager manager) {
+        Table before = planned;
+        return before == null ? table(manager) : before;
     }
 
     static Bytes key(DataAccessor row, Table table) {

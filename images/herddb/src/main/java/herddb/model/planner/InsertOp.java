@@ -40,7 +40,7 @@ public final class InsertOp extends ChangeOp {
     @Override
     public CompletableFuture<StatementExecutionResult> executeAsync(TableSpaceManager manager, TransactionContext transaction,
             StatementEvaluationContext context, boolean lockRequired, boolean forWrite) {
-        Table table = table(manager);
+        Table table = plannedTable(manager);
         List<DMLStatement> rows = rows(manager, transaction, context, row -> insert(row, table));
         if (rows.size() > 1 && returnValues) {
             throw new StatementExecutionException("cannot 'return values' on multi-values insert");

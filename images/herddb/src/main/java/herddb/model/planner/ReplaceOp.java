@@ -27,6 +27,7 @@ import herddb.model.commands.GetStatement;
 import herddb.model.commands.InsertStatement;
 import herddb.model.commands.RollbackTransactionStatement;
 import herddb.model.commands.UpdateStatement;
+import herddb.sql.SQLRecordKeyFunction;
 import herddb.utils.Bytes;
 import herddb.utils.DataAccessor;
 import herddb.utils.IllegalDataAccessException;
@@ -57,9 +58,19 @@ public final class ReplaceOp extends ChangeOp {
     public ReplaceOp(String tablespace, String tableName, PlannerOp input, boolean returnValues, RecordFunction keyFunction,
             RecordFunction recordFunction) {
         super(tablespace, tableName, input);
+        if (keyFunction instanceof SQLRecordKeyFunction part && !part.isFullPrimaryKey()) {
+            throw new StatementExecutionException("an UPDATE of some columns of the key of table " + tableName + " is not supported: HerdDB would"
+                    + " store a key without the others, and read no row any more. Set all of them, such as one to itself");
+        }
         this.returnValues = returnValues;
         this.keyFunction = keyFunction;
         this.recordFunction = recordFunction;
+    }
+
+    /** The row under the new key has all values of the old one. */
+    @Override
+    boolean needsAllColumns() {
+        return true;
     }
 
     /** A row and what comes in its place. */

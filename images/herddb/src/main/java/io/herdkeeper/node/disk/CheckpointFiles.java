@@ -1,7 +1,12 @@
 package io.herdkeeper.node.disk;
 
+import herddb.core.MemoryManager;
 import herddb.core.PostCheckpointAction;
+import herddb.core.RecordSetFactory;
 import herddb.file.FileDataStorageManager;
+import herddb.file.PositionedRows;
+import herddb.index.KeyToPageIndex;
+import herddb.index.TableKeys;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Index;
 import herddb.model.Record;
@@ -35,6 +40,7 @@ import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -74,7 +80,11 @@ public final class CheckpointFiles extends FileDataStorageManager {
     private static final long PAGE_SECONDS = 30;
     private static final long PAGE_PAUSE_NANOS = 1_000_000;
 
+    /** What the download that a thread sends keeps of tables. */
+    private static final ThreadLocal<Set<Kept>> KEPT = new ThreadLocal<>();
+
     private final boolean forces;
+    private final RecordSetFactory results;
     /** The folders of tables that are dropped, and that the newest checkpoint may have, by the tablespaces' uuids. */
     private final Map<String, Set<Path>> dropped = new ConcurrentHashMap<>();
     /** The uuids of the tables that the newest checkpoint has, by the tablespaces' uuids. */
@@ -100,10 +110,22 @@ public final class CheckpointFiles extends FileDataStorageManager {
                 configuration.getBoolean(ServerConfiguration.PROPERTY_HASH_WRITES_ENABLED, ServerConfiguration.PROPERTY_HASH_WRITES_ENABLED_DEFAULT),
                 statistics);
         forces = requiresForce(configuration);
+        results = PositionedRows.factory(temporary, configuration.getInt(ServerConfiguration.PROPERTY_DISK_SWAP_MAX_RECORDS,
+                ServerConfiguration.PROPERTY_DISK_SWAP_MAX_RECORDS_DEFAULT));
     }
 
     private static boolean requiresForce(ServerConfiguration configuration) {
         return configuration.getBoolean(ServerConfiguration.PROPERTY_REQUIRE_FSYNC, ServerConfiguration.PROPERTY_REQUIRE_FSYNC_DEFAULT);
+    }
+
+    @Override
+    public RecordSetFactory createRecordSetFactory() {
+        return results;
+    }
+
+    @Override
+    public KeyToPageIndex createKeyToPageMap(String tablespace, String table, MemoryManager memory) {
+        return new TableKeys(tablespace, table, memory, this);
     }
 
     /**
@@ -322,6 +344,9 @@ public final class CheckpointFiles extends FileDataStorageManager {
                 if (hasPages(tableSpace, table, status)) {
                     List<PostCheckpointAction> actions = super.tableCheckpoint(tableSpace, table, status, pin);
                     forgetBefore(folder(tableSpace).resolve(table + ".table"));
+                    if (pin && KEPT.get() != null) {
+                        KEPT.get().add(new Kept(tableSpace, table, status.sequenceNumber));
+                    }
                     return actions;
                 }
             } finally {
@@ -354,6 +379,39 @@ public final class CheckpointFiles extends FileDataStorageManager {
             keepBefore(tableSpace, index, status.sequenceNumber);
         }
         return super.indexCheckpoint(tableSpace, index, status, false);
+    }
+
+    /** The pages that a table has at a position. */
+    private record Kept(String tableSpace, String table, LogSequenceNumber position) {
+    }
+
+    /**
+     * Sends a download, and keeps no page for it afterwards. HerdDB keeps the tables as they are at its beginning, and lets go of none where one is
+     * dropped meanwhile: no checkpoint would delete their pages until the process ends.
+     */
+    public boolean download(BooleanSupplier sending) {
+        KEPT.set(new HashSet<>());
+        try {
+            return sending.getAsBoolean();
+        } finally {
+            Set<Kept> left = KEPT.get();
+            KEPT.remove();
+            for (Kept table : left) {
+                try {
+                    super.unPinTableCheckpoint(table.tableSpace, table.table, table.position);
+                } catch (DataStorageManagerException gone) {
+                    // with the table's files
+                }
+            }
+        }
+    }
+
+    @Override
+    public void unPinTableCheckpoint(String tableSpace, String table, LogSequenceNumber position) {
+        super.unPinTableCheckpoint(tableSpace, table, position);
+        if (KEPT.get() != null) {
+            KEPT.get().remove(new Kept(tableSpace, table, position));
+        }
     }
 
     /**

@@ -27,6 +27,7 @@ import herddb.model.Table;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
+import herddb.server.ServerSidePreparedStatementCache;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.CalcitePlanner;
 import herddb.storage.DataStorageManagerException;
@@ -122,6 +123,7 @@ public final class HerdInternals {
     private static final Field SYNTAX = field(CalcitePlanner.class, "SQL_PARSER_CONFIG", SqlParser.Config.class);
     private static final Field SCHEMA = field(CalcitePlanner.class, "rootSchema", SchemaPlus.class);
     private static final Field LOGS = field(DBManager.class, "commitLogManager", CommitLogManager.class);
+    private static final Field STATEMENT_NUMBER = field(ServerSidePreparedStatementCache.class, "idGenerator", AtomicLong.class);
 
     private static final Field INDEX_PAGES =
             field(MemoryManager.class, "indexPageReplacementPolicy", PageReplacementPolicy.class);
@@ -400,6 +402,11 @@ public final class HerdInternals {
         public List<Bytes> merge(Bytes value, List<Bytes> rows, BiFunction<? super List<Bytes>, ? super List<Bytes>, ? extends List<Bytes>> change) {
             return super.merge(value, rows, (present, others) -> change.apply(new ArrayList<>(present), others));
         }
+    }
+
+    /** Has the numbers of prepared statements begin behind one; before the database starts. */
+    public static void numberStatementsFrom(DBManager manager, long number) {
+        ((AtomicLong) get(STATEMENT_NUMBER, manager.getPreparedStatementsCache())).set(number);
     }
 
     /** Puts another planner in place of a database's own. */

@@ -3,6 +3,7 @@ package io.herdkeeper.node.internals;
 import herddb.core.Page;
 import herddb.core.PageReplacementPolicy;
 import herddb.core.TableManager;
+import herddb.index.brin.OtherPages;
 import java.util.Collection;
 import java.util.List;
 import java.util.function.Predicate;
@@ -13,14 +14,13 @@ import java.util.function.Predicate;
  * <p>HerdDB remembers pages that a table has had, and with them the table, also when it is closed; and a closed table has all of its pages. So a
  * node that becomes the leader had the rows twice in its memory.
  */
-final class TablePages implements PageReplacementPolicy {
+final class TablePages extends OtherPages {
 
-    private final PageReplacementPolicy pages;
     private final Predicate<TableManager> closed;
 
     /** Does all else as the memory of HerdDB does. */
     TablePages(PageReplacementPolicy pages, Predicate<TableManager> closed) {
-        this.pages = pages;
+        super(pages);
         this.closed = closed;
     }
 
@@ -28,42 +28,12 @@ final class TablePages implements PageReplacementPolicy {
     @Override
     public <P extends Page<?>> void remove(Collection<P> removed) {
         List<P> given = List.copyOf(removed);
-        pages.remove(given);
+        super.remove(given);
         for (P page : given) {
             if (page.owner instanceof TableManager table && closed.test(table)) {
                 table.getLoadedPages().clear();
                 return; // all are of one table
             }
         }
-    }
-
-    @Override
-    public boolean remove(Page<?> page) {
-        return pages.remove(page);
-    }
-
-    @Override
-    public void pageHit(Page<?> page) {
-        pages.pageHit(page);
-    }
-
-    @Override
-    public Page.Metadata add(Page<?> page) {
-        return pages.add(page);
-    }
-
-    @Override
-    public int size() {
-        return pages.size();
-    }
-
-    @Override
-    public int capacity() {
-        return pages.capacity();
-    }
-
-    @Override
-    public void clear() {
-        pages.clear();
     }
 }

@@ -3,18 +3,21 @@ package io.herdkeeper.node.statement;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
+import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.NotLeaderException;
 import herddb.model.Statement;
 import herddb.model.StatementExecutionException;
 import herddb.model.Table;
+import herddb.model.TableSpace;
 import herddb.model.commands.AlterTableSpaceStatement;
+import herddb.model.commands.AlterTableStatement;
 import herddb.model.commands.DropTableSpaceStatement;
 import herddb.model.commands.SQLPlannedOperationStatement;
-import herddb.model.commands.ScanStatement;
 import herddb.model.planner.ChangeOp;
 import herddb.sql.AbstractSQLPlanner;
 import herddb.sql.TranslatedQuery;
 import herddb.utils.SQLUtils;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -27,6 +30,8 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 import net.sf.jsqlparser.JSQLParserException;
 import net.sf.jsqlparser.parser.CCJSqlParserUtil;
+import net.sf.jsqlparser.statement.alter.Alter;
+import net.sf.jsqlparser.statement.alter.AlterExpression;
 import net.sf.jsqlparser.statement.create.table.ColumnDefinition;
 import net.sf.jsqlparser.statement.create.table.CreateTable;
 import net.sf.jsqlparser.statement.create.table.ForeignKeyIndex;
@@ -49,6 +54,10 @@ final class NodePlanner extends AbstractSQLPlanner {
 
     private static final Pattern SELECT = Pattern.compile("\\bSELECT\\b", Pattern.CASE_INSENSITIVE);
     private static final Pattern CREATE_TABLE = Pattern.compile("CREATE\\s+TABLE\\b", Pattern.CASE_INSENSITIVE);
+    private static final Pattern ALTER_TABLE = Pattern.compile("ALTER\\s+TABLE\\b", Pattern.CASE_INSENSITIVE);
+    private static final Pattern AUTO_INCREMENT = Pattern.compile("\\bAUTO_INCREMENT\\b", Pattern.CASE_INSENSITIVE);
+
+    private static final String A_NUMBER = "AUTO_INCREMENT is for the PRIMARY KEY. HerdDB would forget it for another column: leave it out there";
 
     /** HerdDB reads one row by its key as a change of rows, too. At other queries it fails, or forgets their scanner. */
     private static final String A_QUERY = "a query that does not name one row by its whole key is sent as a query (in JDBC by executeQuery),"
@@ -61,9 +70,6 @@ final class NodePlanner extends AbstractSQLPlanner {
     private static final long ALTER_MILLIS = 200;
     /** Whether a thread executes one. */
     private static final ThreadLocal<Boolean> ALTERS = ThreadLocal.withInitial(() -> false);
-
-    /** What a query's context has the table by that it was planned for ({@link PlannedRows}). */
-    static final Object PLANNED = new Object();
 
     final AbstractSQLPlanner planner;
     private final SqlParser.Config syntax;
@@ -109,11 +115,20 @@ final class NodePlanner extends AbstractSQLPlanner {
                 if (statement != null && !(statement instanceof AlterTableSpaceStatement || statement instanceof DropTableSpaceStatement)) {
                     refuseAfterFailure(statement.getTableSpace()); // a table's name may tell another one
                 }
+                if (statement instanceof DropTableSpaceStatement && parameters != null && !parameters.isEmpty()) {
+                    refuseAnother(statement.getTableSpace(), parameters.get(0).toString());
+                }
+                if (statement instanceof AlterTableStatement alter) {
+                    refuseForgottenNumbers(planned, alter);
+                }
+                MisreadParts.refuse(planned, syntax);
                 RoundedLists.refuse(manager, tablespace, planned, syntax); // now the tablespace has its tables
                 return plan;
             } catch (StatementExecutionException refusal) {
                 throw !scan && refusal.getMessage() != null && refusal.getMessage().startsWith("unsupported GET not on PK")
                         ? new StatementExecutionException(A_QUERY, refusal) : refusal;
+            } catch (StackOverflowError tooDeep) { // the connection would end, with all that others have begun on it
+                throw new StatementExecutionException("the statement has too many parts, such as some hundred terms of OR or +: divide it", tooDeep);
             } catch (RuntimeException error) {
                 if (again) {
                     TableSpaceManager led = manager.getTableSpaceManager(tablespace);
@@ -128,6 +143,23 @@ final class NodePlanner extends AbstractSQLPlanner {
     }
 
     /**
+     * The operator names the tablespace that it drops by its uuid: a node that hangs may get to a DROP only once another one has done it, and
+     * somebody has made another tablespace of that name.
+     */
+    private void refuseAnother(String name, String uuid) {
+        TableSpace present;
+        try {
+            present = manager.getMetadataStorageManager().describeTableSpace(name);
+        } catch (MetadataStorageManagerException error) {
+            throw new StatementExecutionException(error);
+        }
+        if (present != null && !present.uuid.equals(uuid)) {
+            throw new StatementExecutionException(
+                    "tablespace " + name + " has the uuid " + present.uuid + ", not " + uuid + " as the one to drop: it stays");
+        }
+    }
+
+    /**
      * An ALTER TABLE begins, which runs alone in its tablespace. Its own queries are planned meanwhile.
      *
      * @return what says that it has ended
@@ -138,9 +170,9 @@ final class NodePlanner extends AbstractSQLPlanner {
         ALTERS.set(true);
         return () -> {
             ALTERS.remove();
-            altered.remove(tablespace);
             planner.clearCache();
             changes.incrementAndGet();
+            altered.remove(tablespace); // who still finds it plans again
         };
     }
 
@@ -148,10 +180,12 @@ final class NodePlanner extends AbstractSQLPlanner {
      * Plans by the columns of one moment. HerdDB looks at a table several times: with an ALTER TABLE in between it takes one column for another,
      * and the plan stays in its cache. Then an INSERT writes values into other columns, and a DELETE deletes other rows.
      *
-     * @param planning is told whether the cache may have such a plan, until who planned it has seen the ALTER TABLE
+     * @param ofTheConnection the tablespace to which names of tables belong that name none
+     * @param planning        is told whether the cache may have such a plan, until who planned it has seen the ALTER TABLE
      */
-    private TranslatedQuery unaltered(String tablespace, Function<Boolean, TranslatedQuery> planning) {
+    private TranslatedQuery unaltered(String ofTheConnection, Function<Boolean, TranslatedQuery> planning) {
         Object own = new Object();
+        String tablespace = ofTheConnection;
         try {
             while (true) {
                 for (long waited = 0; tablespace != null && altered.contains(tablespace) && waited < ALTER_MILLIS && !ALTERS.get(); waited++) {
@@ -162,6 +196,11 @@ final class NodePlanner extends AbstractSQLPlanner {
                 List<Table> changing = changing(tablespace);
                 TranslatedQuery plan = planning.apply(!changing.isEmpty() || plannings.values().stream().anyMatch(began -> began != before));
                 tellTable(plan);
+                String named = plan.plan == null || plan.plan.mainStatement == null ? null : plan.plan.mainStatement.getTableSpace();
+                if (named != null && !named.equals(tablespace) && altered.contains(named)) {
+                    tablespace = named; // the end of that ALTER TABLE clears the cache
+                    continue;
+                }
                 if (changes.get() == before && changing(tablespace).equals(changing)) {
                     return plan;
                 }
@@ -183,11 +222,6 @@ final class NodePlanner extends AbstractSQLPlanner {
         if (statement instanceof SQLPlannedOperationStatement rows && rows.getRootOp() instanceof ChangeOp change) {
             change.plannedFor(manager.getTableSpaceManager(change.getTablespace()));
         }
-        if (statement instanceof ScanStatement query) {
-            TableSpaceManager read = manager.getTableSpaceManager(query.getTableSpace());
-            AbstractTableManager table = read == null ? null : read.getTableManager(query.getTable());
-            plan.context.cacheConstant(PLANNED, table == null ? null : table.getTable());
-        }
     }
 
     /** Another node may have fenced a log that has failed, and lead. This one lacks the rows written there, and stops a moment later. */
@@ -203,6 +237,8 @@ final class NodePlanner extends AbstractSQLPlanner {
             refuseValuesOfQueries(query);
         } else if (CREATE_TABLE.matcher(query).lookingAt()) {
             return withNames(query);
+        } else if (ALTER_TABLE.matcher(query).lookingAt()) {
+            refuseWhatIsForgotten(query);
         }
         return query;
     }
@@ -239,8 +275,9 @@ final class NodePlanner extends AbstractSQLPlanner {
             return query; // the planner says so
         }
         for (ColumnDefinition column : table.getColumnDefinitions() == null ? List.<ColumnDefinition>of() : table.getColumnDefinitions()) {
-            refuseWhatIsForgotten(column);
+            refuseWhatIsForgotten(column, Set.of("REFERENCES", "CHECK"));
         }
+        refuseForgottenNumbers(table);
         boolean changed = false;
         for (Index index : table.getIndexes() == null ? List.<Index>of() : table.getIndexes()) {
             if (index instanceof ForeignKeyIndex key && key.getName() == null) {
@@ -251,18 +288,63 @@ final class NodePlanner extends AbstractSQLPlanner {
         return changed ? table.toString() : query;
     }
 
-    private static void refuseWhatIsForgotten(ColumnDefinition column) {
+    private static void refuseWhatIsForgotten(String query) {
+        try {
+            if (CCJSqlParserUtil.parse(query) instanceof Alter alter && alter.getAlterExpressions() != null) {
+                for (AlterExpression part : alter.getAlterExpressions()) {
+                    for (ColumnDefinition column : part.getColDataTypeList() == null ? List.<ColumnDefinition>of() : part.getColDataTypeList()) {
+                        refuseWhatIsForgotten(column, Set.of("REFERENCES", "CHECK", "UNIQUE"));
+                    }
+                }
+            }
+        } catch (JSQLParserException error) {
+            // the planner says so
+        }
+    }
+
+    private static void refuseWhatIsForgotten(ColumnDefinition column, Set<String> forgotten) {
         for (String word : column.getColumnSpecs() == null ? List.<String>of() : column.getColumnSpecs()) {
             String upper = word.toUpperCase(Locale.ROOT);
-            if (upper.equals("REFERENCES")) {
-                throw new StatementExecutionException("REFERENCES behind the column " + column.getColumnName() + " is not supported: HerdDB"
-                        + " would forget it. Write CONSTRAINT name FOREIGN KEY (" + column.getColumnName() + ") REFERENCES …");
-            }
-            if (upper.equals("CHECK")) {
-                throw new StatementExecutionException("CHECK behind the column " + column.getColumnName() + " is not supported: HerdDB"
-                        + " would forget it");
+            if (forgotten.contains(upper)) {
+                throw new StatementExecutionException(upper + " behind the column " + column.getColumnName()
+                        + " is not supported: HerdDB would forget it" + switch (upper) {
+                            case "REFERENCES" -> ". Write CONSTRAINT name FOREIGN KEY (" + column.getColumnName() + ") REFERENCES …";
+                            case "UNIQUE" -> ". Use CREATE UNIQUE INDEX";
+                            default -> "";
+                        });
             }
         }
+    }
+
+    /** Of an ALTER TABLE. HerdDB numbers the rows of a table by its key, and forgets that another column is to be numbered. */
+    private void refuseForgottenNumbers(String query, AlterTableStatement alter) {
+        TableSpaceManager tablespace = manager.getTableSpaceManager(alter.getTableSpace());
+        AbstractTableManager altered = tablespace == null ? null : tablespace.getTableManager(alter.getTable());
+        if (altered != null && alter.getNewTableName() == null && AUTO_INCREMENT.matcher(query).find()
+                && alter.getModifyColumns().stream().noneMatch(column -> altered.getTable().isPrimaryKeyColumn(
+                        altered.getTable().getColumnBySerialPosition(column.serialPosition).name))) {
+            throw new StatementExecutionException(A_NUMBER);
+        }
+    }
+
+    private static void refuseForgottenNumbers(CreateTable table) {
+        Set<String> key = new HashSet<>();
+        for (Index index : table.getIndexes() == null ? List.<Index>of() : table.getIndexes()) {
+            if (index.getType().equalsIgnoreCase("PRIMARY KEY")) {
+                index.getColumnsNames().forEach(column -> key.add(name(column)));
+            }
+        }
+        for (ColumnDefinition column : table.getColumnDefinitions() == null ? List.<ColumnDefinition>of() : table.getColumnDefinitions()) {
+            List<String> words = column.getColumnSpecs() == null ? List.of() : column.getColumnSpecs();
+            if (words.stream().anyMatch("AUTO_INCREMENT"::equalsIgnoreCase) && words.stream().noneMatch("PRIMARY"::equalsIgnoreCase)
+                    && !key.contains(name(column.getColumnName()))) {
+                throw new StatementExecutionException(A_NUMBER);
+            }
+        }
+    }
+
+    private static String name(String quoted) {
+        return quoted.replace("`", "").toLowerCase(Locale.ROOT);
     }
 
     @Override

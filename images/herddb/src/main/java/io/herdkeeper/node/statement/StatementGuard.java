@@ -1,35 +1,26 @@
 package io.herdkeeper.node.statement;
 
-import herddb.codec.RecordSerializer;
-import herddb.core.AbstractIndexManager;
-import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.MemoryManager;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
 import herddb.core.stats.TableSpaceManagerStats;
 import herddb.file.FileDataStorageManager;
+import herddb.index.TableKeys;
 import herddb.log.CommitLogManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
-import herddb.model.Column;
-import herddb.model.ColumnTypes;
 import herddb.model.DDLStatementExecutionResult;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.DataScanner;
 import herddb.model.DataScannerException;
 import herddb.model.ExecutionPlan;
-import herddb.model.ForeignKeyDef;
-import herddb.model.Index;
 import herddb.model.NotLeaderException;
-import herddb.model.Record;
 import herddb.model.ScanResult;
 import herddb.model.Statement;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.StatementExecutionResult;
-import herddb.model.Table;
-import herddb.model.TableDoesNotExistException;
 import herddb.model.TableSpace;
 import herddb.model.Transaction;
 import herddb.model.TransactionContext;
@@ -47,16 +38,15 @@ import herddb.model.commands.ScanStatement;
 import herddb.model.commands.TableConsistencyCheckStatement;
 import herddb.model.commands.TableSpaceConsistencyCheckStatement;
 import herddb.model.commands.TruncateTableStatement;
+import herddb.model.planner.PlannedRows;
 import herddb.network.Channel;
 import herddb.proto.Pdu;
 import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.sql.AbstractSQLPlanner;
-import herddb.sql.SQLStatementEvaluationContext;
 import herddb.sql.TranslatedQuery;
 import herddb.storage.DataStorageManagerException;
-import herddb.utils.Bytes;
 import herddb.utils.LocalLockManager;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
@@ -65,21 +55,14 @@ import io.herdkeeper.node.log.NodeCommitLog;
 import io.netty.util.concurrent.DefaultThreadFactory;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.StampedLock;
-import java.util.function.Consumer;
-import java.util.function.Supplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.StatsLogger;
@@ -89,15 +72,13 @@ import org.apache.bookkeeper.stats.StatsLogger;
  *
  * <p>HerdDB logs such a statement, then applies it, and may throw there. The followers apply the entry anyway, or fail at it forever. So
  * these statements run alone in their tablespace, from the check until they are applied. HerdDB runs a TRUNCATE, and a statement that
- * begins an implicit transaction, beside others. {@code docs/refused-statements.md} has every case.
+ * begins an implicit transaction, beside others. {@link DefinitionRefusals} has what is refused, and {@code docs/refused-statements.md} every case.
  */
 public final class StatementGuard extends DBManager {
 
     private static final Logger LOGGER = Logger.getLogger(StatementGuard.class.getName());
     /** A statement that waits for a row holds the tablespace, and everybody waits behind a TRUNCATE that waits for it. */
     private static final long TRUNCATE_WAITS_SECONDS = 5;
-    private static final int DEFINITION_BYTES = 1 << 20;
-    private static final int MOST_COLUMNS = 128;
     private static final long ROOM_FOR_A_BOOT = 64L << 20;
     /** For HerdDB any other number than 0 says that somebody holds the tablespace, and gives it back. */
     private static final long HELD = 1;
@@ -119,6 +100,8 @@ public final class StatementGuard extends DBManager {
                 server.getServerHostData(), configuration, statistics);
         // HerdDB has 64 of them. A statement waits for a row in one, and the COMMIT that releases the row needs one, too.
         HerdInternals.callbacks(this, Executors.newCachedThreadPool(new DefaultThreadFactory("db-dmlcall")));
+        // HerdDB begins at 1. A client that was paused over a restart may send the number of an earlier process, for which another statement has it.
+        HerdInternals.numberStatementsFrom(this, ThreadLocalRandom.current().nextLong(Long.MAX_VALUE / 2));
         AbstractSQLPlanner planner = getPlanner();
         ownPlanner = new NodePlanner(this, planner, HerdInternals.syntax(), () -> HerdInternals.forgetSchema(planner));
         HerdInternals.planner(this, ownPlanner);
@@ -314,7 +297,7 @@ public final class StatementGuard extends DBManager {
         int before = open == null ? 0 : open.getRefCount();
         try {
             // Here, since a statement whose transaction is begun for it runs in another thread than the one that asked for it.
-            return NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction));
+            return TableKeys.within(open, () -> NodeCommitLog.rows(() -> super.executeStatementAsync(statement, context, transaction)));
         } catch (RuntimeException | Error error) {
             if (held == 0 && context.getTableSpaceLock() != 0 && tablespace != null) {
                 HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
@@ -365,18 +348,15 @@ public final class StatementGuard extends DBManager {
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
-        CompletableFuture<StatementExecutionResult> result = BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction,
+        return BatchedStatement.begin(() -> inTurn(plan, context, transaction), transaction,
                 getCallbacksExecutor(), error -> rolledBack(transaction, error, plan.mainStatement.getTableSpace(), context, 0));
-        return plan.mainStatement instanceof ScanStatement query && context instanceof SQLStatementEvaluationContext sql
-                && sql.constants.get(NodePlanner.PLANNED) instanceof Table table ? result.thenApply(done -> asPlanned(done, query, table)) : result;
     }
 
-    private StatementExecutionResult asPlanned(StatementExecutionResult result, ScanStatement query, Table table) {
-        return !(result instanceof ScanResult found) ? result : new ScanResult(result.transactionId, new PlannedRows(found.dataScanner, table, () -> {
-            TableSpaceManager tablespace = getTableSpaceManager(query.getTableSpace());
-            AbstractTableManager read = tablespace == null ? null : tablespace.getTableManager(query.getTable());
-            return read == null ? null : read.getTable();
-        }));
+    @Override
+    public DataScanner scan(ScanStatement query, StatementEvaluationContext context, TransactionContext transaction) {
+        TableSpaceManager tablespace = getTableSpaceManager(query.getTableSpace());
+        Transaction own = tablespace == null ? null : tablespace.getTransaction(transaction.transactionId);
+        return PlannedRows.of(query, tablespace, () -> TableKeys.within(own, () -> super.scan(query, context, transaction)));
     }
 
     /** A statement of a transaction waits for those of the same transaction that came before. */
@@ -391,7 +371,17 @@ public final class StatementGuard extends DBManager {
             CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
             return isQuery(statement) ? orNotLeader(result, tablespace, "") : result;
         }
-        return turns.take(turn(statement.getTableSpace(), transaction), () -> within(plan, context, transaction));
+        ExecutionPlan own = statement.getTableSpace().equals(getVirtualTableSpaceId()) ? inItsTablespace(plan, transaction) : plan;
+        return turns.take(turn(own.mainStatement.getTableSpace(), transaction), () -> within(own, context, transaction));
+    }
+
+    private ExecutionPlan inItsTablespace(ExecutionPlan plan, TransactionContext transaction) {
+        String own = getLocalTableSpaces().stream().filter(name -> {
+            TableSpaceManager tablespace = getTableSpaceManager(name);
+            return tablespace != null && tablespace.getTransaction(transaction.transactionId) != null;
+        }).findAny().orElse(null);
+        return own != null && plan.mainStatement instanceof SQLPlannedOperationStatement values
+                ? new WithoutTable(values.getRootOp(), own).plan() : plan;
     }
 
     /**
@@ -487,8 +477,8 @@ public final class StatementGuard extends DBManager {
     public void dumpTableSpace(String tablespace, String dumpId, Pdu message, Channel channel, int fetchSize, boolean includeLog) {
         boolean sent = false;
         try {
-            sent = NodeCommitLog.sendTables(!includeLog,
-                    () -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+            sent = ((CheckpointFiles) getDataStorageManager()).download(() -> NodeCommitLog.sendTables(!includeLog,
+                    () -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true)));
         } finally {
             if (!sent) {
                 long id = channel.generateRequestId();
@@ -521,7 +511,7 @@ public final class StatementGuard extends DBManager {
         Runnable altered = statement instanceof AlterTableStatement ? ownPlanner.alters(tablespace.getTableSpaceName()) : () -> { };
         CompletableFuture<StatementExecutionResult> result;
         try {
-            refuse(tablespace, statement, transaction);
+            DefinitionRefusals.refuse(tablespace, statement, transaction);
             result = statement instanceof CreateIndexStatement index ? makeIndex(tablespace, index, context, transaction)
                     : execute(statement, context, transaction);
         } catch (RuntimeException | Error error) {
@@ -547,7 +537,7 @@ public final class StatementGuard extends DBManager {
     private CompletableFuture<StatementExecutionResult> makeIndex(TableSpaceManager tablespace, CreateIndexStatement statement,
             StatementEvaluationContext context, TransactionContext transaction) {
         Transaction own = tablespace.getTransaction(transaction.transactionId);
-        if (makesTheTable(own, statement.getIndexDefinition()) || own == null && transaction.transactionId > 0) {
+        if (IndexRefusals.makesTheTable(own, statement.getIndexDefinition()) || own == null && transaction.transactionId > 0) {
             return execute(statement, context, transaction); // HerdDB says that there is no such transaction
         }
         CompletableFuture<StatementExecutionResult> made = execute(statement, context, TransactionContext.NO_TRANSACTION);
@@ -555,10 +545,6 @@ public final class StatementGuard extends DBManager {
             own.touch();
             return new DDLStatementExecutionResult(own.transactionId);
         });
-    }
-
-    private static boolean makesTheTable(Transaction own, Index index) {
-        return own != null && own.isNewTable(index.table);
     }
 
     private static long lock(StampedLock lock, Statement statement) throws InterruptedException {
@@ -572,381 +558,5 @@ public final class StatementGuard extends DBManager {
                     + " s: nothing was changed, try again");
         }
         return stamp;
-    }
-
-    private static void refuse(TableSpaceManager tablespace, Statement statement, TransactionContext transaction) {
-        if (statement instanceof TruncateTableStatement truncate) {
-            refuseTruncate(tablespace, truncate.getTable());
-        } else if (statement instanceof DropTableStatement drop) {
-            refuseSystemTable(tablespace, drop.getTable());
-            refuseUncommitted(tablespace, drop.getTable(), null);
-        } else if (statement instanceof DropIndexStatement drop) {
-            for (Table table : tablespace.getAllTablesForPlanner()) {
-                Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table.name);
-                AbstractIndexManager index = indexes == null ? null : indexes.get(drop.getIndexName());
-                if (index != null && index.getCreatedInTransaction() > 0) {
-                    refuseUncommitted(tablespace, table.name, null);
-                }
-            }
-        } else if (statement instanceof CreateIndexStatement index) {
-            refuseSystemTable(tablespace, index.getIndexDefinition().table);
-            refuseUnwritable(index.getIndexDefinition()::serialize);
-            refuseIndex(tablespace, index.getIndexDefinition(), transaction);
-        } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
-            refuseUncommitted(tablespace, alter.getTable(), transaction);
-            refuseRename(tablespace, alter, transaction);
-        } else if (statement instanceof AlterTableStatement alter) {
-            refuseUncommitted(tablespace, alter.getTable(), transaction);
-            AbstractTableManager altered = tablespace.getTableManager(alter.getTable());
-            if (altered != null) {
-                refuseUnwritable(() -> altered.getTable().applyAlterTable(alter).serialize());
-                refuseUnreadColumns(altered.getTable(), alter);
-            }
-            refuseLostColumns(tablespace, alter, transaction);
-            refuseParents(tablespace, alter.getAddForeignKeys(), transaction);
-            refuseUncheckedRows(tablespace, alter, transaction);
-        } else if (statement instanceof CreateTableStatement create) {
-            Table table = create.getTableDefinition();
-            refuseUnwritable(table::serialize);
-            create.getAdditionalIndexes().forEach(index -> refuseUnwritable(index::serialize));
-            refuseUncommitted(tablespace, table.name, transaction);
-            refuseName(tablespace, table.name);
-            refuseTwins(table, create.getAdditionalIndexes());
-            if (tablespace.getTableManager(table.name) == null) {
-                refuseUnreadColumns(table, Set.of());
-                create.getAdditionalIndexes().forEach(index -> refuseNameOfATable(tablespace, index, table.name));
-            }
-            refuseParents(tablespace, table.foreignKeys == null ? List.of() : List.of(table.foreignKeys), transaction);
-        }
-    }
-
-    /** HerdDB logs a DROP of one and can't apply it, then or at any later boot. It compares names without regard to case. */
-    private static void refuseSystemTable(TableSpaceManager tablespace, String table) {
-        AbstractTableManager manager = tablespace.getTableManager(table.toLowerCase(Locale.ROOT));
-        if (manager != null && manager.isSystemTable()) {
-            throw new StatementExecutionException("nothing was changed: " + table + " is one of HerdDB's system tables, which it makes itself");
-        }
-    }
-
-    /**
-     * Refuses to drop or alter a table whose transaction is still open.
-     *
-     * <p>HerdDB allows it to any session. If that transaction is rolled back after the DROP, the table comes back on each node that boots from a
-     * later local checkpoint, and on no other. Names are compared without regard to case, as by HerdDB.
-     *
-     * @param own the transaction that asks, which may go on with its own table; null where it may not
-     */
-    private static void refuseUncommitted(TableSpaceManager tablespace, String table, TransactionContext own) {
-        for (Table other : tablespace.getAllTablesForPlanner()) {
-            AbstractTableManager manager = other.name.equalsIgnoreCase(table) ? tablespace.getTableManager(other.name) : null;
-            long maker = manager == null ? 0 : manager.getCreatedInTransaction();
-            if (maker > 0 && (own == null || own.transactionId != maker)) {
-                throw new StatementExecutionException("nothing was changed: transaction " + maker + " makes the table " + other.name
-                        + " and has not been committed; commit it or roll it back first");
-            }
-        }
-    }
-
-    /**
-     * HerdDB notes a transaction's locks by the names of tables and of unique indexes. What it locked by one name would be unlocked once by a
-     * table and once by an index: the COMMIT would end the log.
-     */
-    private static void refuseNameOfATable(TableSpaceManager tablespace, Index index, String table) {
-        if (!index.unique || uniqueIndex(tablespace, index.name) != null) {
-            return; // HerdDB says so
-        }
-        if (index.name.equals(table) || tablespace.getTableManager(index.name) != null) {
-            throw new StatementExecutionException("the unique index " + index.name + " of table " + table
-                    + " can't have the name of a table in tablespace " + tablespace.getTableSpaceName()
-                    + ", and nothing was changed: give it another name");
-        }
-        if (isInATransaction(tablespace, index.name, TransactionContext.NOTRANSACTION_ID)) {
-            throw new StatementExecutionException("there can't be a unique index " + index.name + " in tablespace "
-                    + tablespace.getTableSpaceName() + " yet, and nothing was changed: a transaction is open on an earlier table or index "
-                    + index.name + ", which was dropped; commit it or roll it back first");
-        }
-    }
-
-    private static AbstractIndexManager uniqueIndex(TableSpaceManager tablespace, String name) {
-        return tablespace.getAllTablesForPlanner().stream().map(table -> tablespace.getIndexesOnTable(table.name)).filter(Objects::nonNull)
-                .map(indexes -> indexes.get(name)).filter(index -> index != null && index.isUnique()).findAny().orElse(null);
-    }
-
-    /**
-     * HerdDB applies a COMMIT by the names of tables: what the transaction did to a table that was dropped meanwhile would be done to this
-     * one, which lacks the rows.
-     */
-    private static void refuseName(TableSpaceManager tablespace, String table) {
-        if (tablespace.getTableManager(table) != null) {
-            return;
-        }
-        if (isInATransaction(tablespace, table, TransactionContext.NOTRANSACTION_ID)) {
-            throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
-                    + " yet, and nothing was changed: a transaction is open on an earlier table " + table
-                    + ", which was dropped; commit it or roll it back first");
-        }
-        AbstractIndexManager index = uniqueIndex(tablespace, table);
-        if (index != null) {
-            throw new StatementExecutionException("a table in tablespace " + tablespace.getTableSpaceName() + " can't have the name " + table
-                    + " of the unique index on table " + index.getIndex().table + ", and nothing was changed: give it another name");
-        }
-    }
-
-    /** HerdDB throws at a name of more than 64 KiB, and BookKeeper takes no entry of some megabytes: both would end the log. */
-    private static void refuseUnwritable(Supplier<byte[]> definition) {
-        int size;
-        try {
-            size = definition.get().length;
-        } catch (IllegalArgumentException expected) {
-            return; // HerdDB says so
-        } catch (RuntimeException error) {
-            throw new StatementExecutionException("the definition can't be written, and nothing was changed: " + LogFailures.rootOf(error), error);
-        }
-        if (size > DEFINITION_BYTES) {
-            throw new StatementExecutionException("the definition would have " + size + " bytes, and may have " + DEFINITION_BYTES
-                    + ": nothing was changed");
-        }
-    }
-
-    private static void refuseUnreadColumns(Table before, AlterTableStatement alter) {
-        Set<Integer> known = new HashSet<>();
-        for (Column column : before.columns) {
-            known.add(column.serialPosition);
-        }
-        try {
-            refuseUnreadColumns(before.applyAlterTable(alter), known);
-        } catch (IllegalArgumentException expected) {
-            // HerdDB says so
-        }
-    }
-
-    /**
-     * A row has its values by the numbers of their columns. HerdDB takes a number above 127 for the row's end
-     * ({@code ByteArrayCursor.readVIntNoEOFException}): it returns NULL from there on, and an UPDATE loses the values.
-     */
-    private static void refuseUnreadColumns(Table table, Set<Integer> known) {
-        for (Column column : table.columns) {
-            if (column.serialPosition >= MOST_COLUMNS && !known.contains(column.serialPosition)) {
-                throw new StatementExecutionException("nothing was changed: HerdDB reads " + MOST_COLUMNS
-                        + " columns of a table, dropped ones included, and the column " + column.name + " of table " + table.tablespace + "."
-                        + table.name + " would come after them. Divide the columns among several tables or, if columns were dropped, copy"
-                        + " the rows to a new table");
-            }
-        }
-    }
-
-    /** HerdDB goes by names: the second index would replace the first, which no row is compared by. */
-    private static void refuseTwins(Table table, List<Index> indexes) {
-        Set<String> names = new HashSet<>();
-        for (Index index : indexes) {
-            if (!names.add(index.name)) {
-                throw new StatementExecutionException("there can't be two indexes " + index.name + " of table " + table.name
-                        + ", and nothing was changed: give one another name");
-            }
-        }
-    }
-
-    /**
-     * HerdDB drops columns with an index, and drops and renames those of foreign keys. Then it logs a DELETE that no node can apply, and
-     * refuses whatever looks for a parent or a child.
-     */
-    private static void refuseLostColumns(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
-        AbstractTableManager manager = tablespace.getTableManager(alter.getTable());
-        if (manager == null) {
-            return; // HerdDB says so
-        }
-        Table table = manager.getTable();
-        Set<String> lost = new HashSet<>();
-        alter.getDropColumns().forEach(column -> lost.add(column.toLowerCase(Locale.ROOT)));
-        for (Column changed : alter.getModifyColumns()) {
-            Column before = table.getColumnBySerialPosition(changed.serialPosition);
-            if (before != null && !before.name.equals(changed.name)) {
-                lost.add(before.name);
-            }
-        }
-        String refused = "column " + String.join(", ", lost) + " of table " + tablespace.getTableSpaceName() + "." + table.name
-                + " stays as it is, since ";
-        Transaction own = tablespace.getTransaction(transaction.transactionId);
-        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table.name);
-        for (AbstractIndexManager index : indexes == null ? List.<AbstractIndexManager>of() : List.copyOf(indexes.values())) {
-            boolean dropped = own != null && own.droppedIndexes != null && own.droppedIndexes.contains(index.getIndexName());
-            if (!dropped && !Collections.disjoint(lost, List.of(index.getColumnNames()))) {
-                throw new StatementExecutionException(refused + "the index " + index.getIndexName() + " needs it: drop that first");
-            }
-        }
-        for (Table child : tablespace.getAllTablesForPlanner()) {
-            for (ForeignKeyDef key : child.foreignKeys == null ? new ForeignKeyDef[0] : child.foreignKeys) {
-                if (child.uuid.equals(table.uuid) && !Collections.disjoint(lost, List.of(key.columns))
-                        || key.parentTableId.equals(table.uuid) && !Collections.disjoint(lost, List.of(key.parentTableColumns))) {
-                    throw new StatementExecutionException(
-                            refused + "the foreign key " + key.name + " of table " + child.name + " needs it: drop that first");
-                }
-            }
-        }
-    }
-
-    /** HerdDB looks for a NULL, or for a row without its parent, among the rows that are committed. */
-    private static void refuseUncheckedRows(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
-        AbstractTableManager altered = tablespace.getTableManager(alter.getTable());
-        if (altered == null) {
-            return; // HerdDB says so
-        }
-        Set<String> checked = new HashSet<>();
-        for (Column changed : alter.getModifyColumns()) {
-            Column before = altered.getTable().getColumnBySerialPosition(changed.serialPosition);
-            if (before != null && !ColumnTypes.isNotNullDataType(before.type) && ColumnTypes.isNotNullDataType(changed.type)) {
-                checked.add(alter.getTable());
-            }
-        }
-        for (ForeignKeyDef key : alter.getAddForeignKeys()) {
-            checked.add(alter.getTable());
-            tablespace.getAllTablesForPlanner().stream().filter(table -> table.uuid.equals(key.parentTableId))
-                    .forEach(parent -> checked.add(parent.name));
-        }
-        for (String table : checked) {
-            if (isInATransaction(tablespace, table, transaction.transactionId)) {
-                throw new StatementExecutionException("ALTER TABLE " + tablespace.getTableSpaceName() + "." + alter.getTable()
-                        + " is refused, and nothing was changed: a transaction is open on table " + table
-                        + ", so its rows can't be checked; commit it or roll it back first");
-            }
-        }
-    }
-
-    /**
-     * HerdDB takes a table for a parent that a transaction has dropped, or that another one has made. Once it is gone, each INSERT of a child
-     * would fail and keep a lock of its table, of which no checkpoint could be written any more. At a parent in another tablespace it throws
-     * what it does not expect itself.
-     */
-    private static void refuseParents(TableSpaceManager tablespace, List<ForeignKeyDef> keys, TransactionContext transaction) {
-        Transaction own = tablespace.getTransaction(transaction.transactionId);
-        for (ForeignKeyDef key : keys) {
-            Table parent = tablespace.getAllTablesForPlanner().stream()
-                    .filter(table -> table.uuid.equals(key.parentTableId)).findAny().orElse(null);
-            if (parent == null) {
-                throw new StatementExecutionException("the foreign key " + key.name + " is refused, and nothing was changed: there is no such"
-                        + " parent table in tablespace " + tablespace.getTableSpaceName());
-            }
-            refuseSystemTable(tablespace, parent.name);
-            String refused = "the foreign key " + key.name + " is refused, and nothing was changed: a transaction ";
-            String open = " has not been committed; commit it or roll it back first";
-            if (tablespace.getTransactions().stream().anyMatch(each -> each.isTableDropped(parent.name))) {
-                throw new StatementExecutionException(refused + "that drops the table " + parent.name + open);
-            }
-            if (tablespace.getTableManager(parent.name).getCreatedInTransaction() > 0 && (own == null || !own.isNewTable(parent.name))) {
-                throw new StatementExecutionException(refused + "that makes the table " + parent.name + open);
-            }
-        }
-    }
-
-    /**
-     * HerdDB logs an index first and reads all rows for it then, which waits in vain for those that another transaction has locked.
-     *
-     * <p>Another statement may have changed the table since this one was planned. Over a column that is gone, no node could apply a change of a
-     * row.
-     *
-     * <p>An index on a table that its own transaction has dropped would outlive it, without its files. The next table of that name would get
-     * it, and no node could write a checkpoint of that table.
-     */
-    private static void refuseIndex(TableSpaceManager tablespace, Index index, TransactionContext transaction) {
-        String table = index.table;
-        Transaction own = tablespace.getTransaction(transaction.transactionId);
-        if (tablespace.getTableManager(table) == null || own != null && own.isTableDropped(table)) {
-            throw new TableDoesNotExistException("no table " + table + " in tablespace " + tablespace.getTableSpaceName()
-                    + ": it was dropped or renamed");
-        }
-        String refused = "CREATE INDEX on " + tablespace.getTableSpaceName() + "." + table + " is refused, and nothing was changed: ";
-        for (Column column : index.columns) {
-            Column now = tablespace.getTableManager(table).getTable().getColumn(column.name);
-            if (now == null || now.type != column.type) {
-                throw new StatementExecutionException(refused + "the column " + column.name + " was changed or dropped meanwhile");
-            }
-        }
-        if (isInATransaction(tablespace, table, transaction.transactionId)) {
-            throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
-        }
-        if (!makesTheTable(own, index) && locksRows(own, table)) {
-            throw new StatementExecutionException(refused + "it is made outside of transactions, and this transaction has changed or locked"
-                    + " rows of the table; commit it or roll it back first");
-        }
-        refuseNameOfATable(tablespace, index, table);
-        if (tablespace.getTransactions().stream().anyMatch(each -> each.isIndexDropped(index.name))) {
-            throw new StatementExecutionException(refused + "a transaction drops an index " + index.name
-                    + ", and its COMMIT would drop this one; commit it or roll it back first");
-        }
-        if (index.unique && !ColumnTypes.isNotNullDataType(index.columns[0].type)) {
-            refuseRowsWithoutValue((TableManager) tablespace.getTableManager(table), index, own, refused);
-        }
-    }
-
-    /** HerdDB refuses such a row once the index is there: it could not be changed or deleted, and no restore could load it. */
-    private static void refuseRowsWithoutValue(TableManager manager, Index index, Transaction own, String refused) {
-        Table table = manager.getTable();
-        String column = index.columnNames[0];
-        AtomicReference<Bytes> found = new AtomicReference<>();
-        Consumer<Record> look = row -> {
-            if (row.getDataAccessor(table).get(column) == null) {
-                found.set(row.key);
-            }
-        };
-        manager.scanForIndexRebuild(look);
-        if (own != null) {
-            own.newRecords.getOrDefault(table.name, Map.of()).values().forEach(look);
-        }
-        if (found.get() != null) {
-            throw new StatementExecutionException(refused + "the row with the key "
-                    + RecordSerializer.deserializePrimaryKey(found.get(), table) + " has no value in the column " + column
-                    + ": give it one, or delete it, and others like it");
-        }
-    }
-
-    /** HerdDB reads for an index without the transaction, so it would wait for its own lock. Nobody would hold the values of its rows. */
-    private static boolean locksRows(Transaction own, String table) {
-        Map<?, ?> locked = own == null ? null : own.locks.get(table);
-        return locked != null && !locked.isEmpty();
-    }
-
-    private static void refuseTruncate(TableSpaceManager tablespace, String table) {
-        AbstractTableManager manager = tablespace.getTableManager(table);
-        if (manager == null) {
-            return; // HerdDB says so
-        }
-        String refused = "TRUNCATE TABLE " + tablespace.getTableSpaceName() + "." + table + " is refused, and nothing was changed: ";
-        if (manager.getCreatedInTransaction() > 0) {
-            throw new StatementExecutionException(refused + "the transaction that creates the table is open");
-        }
-        if (isInATransaction(tablespace, table, 0)) {
-            throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
-        }
-        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table);
-        if (indexes != null && !indexes.values().stream().allMatch(AbstractIndexManager::isAvailable)) {
-            throw new StatementExecutionException(
-                    refused + "an earlier version left an index of it unusable, since its transaction was rolled back; drop the index");
-        }
-    }
-
-    /**
-     * HerdDB would put the table in the other one's place, and lose what a transaction has changed under the old name. An index keeps the old
-     * name: the next boot would leave it out, or take it for one of another table, and none would come to an end behind its DROP.
-     */
-    private static void refuseRename(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
-        String refused = "table " + tablespace.getTableSpaceName() + "." + alter.getTable() + " is not renamed: ";
-        boolean renames = !alter.getNewTableName().equalsIgnoreCase(alter.getTable());
-        if (renames && tablespace.getTableManager(alter.getNewTableName()) != null) {
-            throw new StatementExecutionException(refused + "there is a table " + alter.getNewTableName());
-        }
-        if (isInATransaction(tablespace, alter.getTable(), transaction.transactionId)) {
-            throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
-        }
-        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(alter.getTable());
-        if (renames && indexes != null) {
-            throw new StatementExecutionException(refused + "the index " + String.join(", ", indexes.keySet())
-                    + " would be lost; drop it first, and create it again");
-        }
-        refuseName(tablespace, alter.getNewTableName());
-    }
-
-    private static boolean isInATransaction(TableSpaceManager tablespace, String table, long ownTransaction) {
-        return tablespace.getTransactions().stream().anyMatch(open -> open.transactionId != ownTransaction
-                && (open.isOnTable(table) || open.changedRecords.containsKey(table)));
     }
 }

@@ -212,12 +212,19 @@ class FullCheckTest {
                 written.incrementAndGet();
             }
         });
-        FullCheck check = inParts();
-        ended.set(true);
-        writer.get();
-        assertNull(check.error());
-        assertTrue(verdicts(check).get("t").pass());
-        assertTrue(written.get() > 1, "nothing was written beside the check");
+        try {
+            Await.until("something is written beside a check", LIMIT, () -> {
+                int before = written.get();
+                FullCheck check = inParts();
+                boolean beside = written.get() - before > 1;
+                assertNull(check.error());
+                assertTrue(verdicts(check).get("t").pass());
+                return beside;
+            });
+        } finally {
+            ended.set(true);
+            writer.get();
+        }
     }
 
     @Test

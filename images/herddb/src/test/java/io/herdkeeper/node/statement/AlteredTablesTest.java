@@ -102,24 +102,71 @@ class AlteredTablesTest {
     }
 
     @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void aQueryHasNoValueOfAnotherColumn(boolean begun) throws Exception {
+    @ValueSource(strings = {"INSERT INTO %s(k,a,b) VALUES(2,20,200)", "INSERT INTO %s(k,a,b) VALUES(2,20,200),(3,30,300)",
+        "INSERT INTO %s(k,a,b) SELECT k+1,a+10,b+100 FROM %s"})
+    void aRowOfLiteralsOrOfAQueryNeedsNoValueOfAnAddedColumnEither(String insert) {
+        TranslatedQuery planned = plan(insert);
+        execute("ALTER TABLE %s ADD COLUMN c int");
+        execute("UPDATE %s SET c=1000");
+        execute(planned);
+        assertEquals(List.of("{a=10, b=100, c=1000, k=1}", "{a=20, b=200, k=2}"), rows().subList(0, 2));
+    }
+
+    @Test
+    void anUpdateOfAKeyIsRefusedBehindAColumnThatWasAdded() {
+        TranslatedQuery update = plan("UPDATE %s SET k=2 WHERE b=100");
+        execute("ALTER TABLE %s ADD COLUMN c int");
+        execute("UPDATE %s SET c=1000");
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(update));
+        assertTrue(refusal.getMessage().contains("the columns of table " + table + " were changed"), refusal.getMessage());
+        assertEquals(List.of("{a=10, b=100, c=1000, k=1}"), rows());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT x.b FROM %s x, %s y WHERE x.k<=y.k", "SELECT x.b FROM %s x JOIN %s y ON x.k=y.k",
+        "SELECT b FROM %s WHERE k IN (SELECT k FROM %s WHERE b>0)", "SELECT SUM(b) FROM %s GROUP BY k", "SELECT MAX(b) FROM %s",
+        "SELECT b FROM %s UNION ALL SELECT b FROM %s", "SELECT b+0 FROM %s ORDER BY b+0"})
+    void aJoinOrAnAggregateHasNoValueOfAnotherColumn(String query) throws Exception {
+        for (int i = 2; i <= 4; i++) {
+            execute("INSERT INTO %s(k,a,b) VALUES(" + i + ",10,100)");
+        }
+        execute("ALTER TABLE %s ADD COLUMN c int");
+        execute("UPDATE %s SET c=1000");
+        String text = query.replace("%s", table);
+        TranslatedQuery late = leader.server().getManager().getPlanner().translate("herd", text, List.of(), true, true, false, -1);
+        TranslatedQuery begun = leader.server().getManager().getPlanner().translate("herd", text, List.of(), true, true, false, -1);
+        try (DataScanner rows = ((ScanResult) leader.server().getManager()
+                .executePlan(begun.plan, begun.context, TransactionContext.NO_TRANSACTION)).dataScanner) {
+            assertTrue(rows.hasNext());
+            assertEquals(100, ((Number) rows.next().get(0)).intValue());
+            execute("ALTER TABLE %s DROP COLUMN a");
+            try {
+                while (rows.hasNext()) {
+                    assertEquals(100, ((Number) rows.next().get(0)).intValue());
+                }
+            } catch (StatementExecutionException refusal) {
+                assertTrue(refusal.getMessage().contains("the columns of table " + table + " were changed"), refusal.getMessage());
+            }
+        }
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(late));
+        assertTrue(refusal.getMessage().contains("the columns of table " + table + " were changed"), refusal.getMessage());
+    }
+
+    @Test
+    void aQueryHasNoValueOfAnotherColumn() throws Exception {
         execute("INSERT INTO %s(k,a,b) VALUES(2,20,200)");
         TranslatedQuery query = leader.server().getManager().getPlanner()
                 .translate("herd", "SELECT b FROM " + table + " WHERE k>0", List.of(), true, true, false, -1);
-        if (!begun) {
-            execute("ALTER TABLE %s DROP COLUMN a");
-        }
         try (DataScanner rows = ((ScanResult) leader.server().getManager()
                 .executePlan(query.plan, query.context, TransactionContext.NO_TRANSACTION)).dataScanner) {
-            if (begun) {
-                assertEquals(100, rows.next().get(0));
-                execute("ALTER TABLE %s ADD COLUMN c int");
-                execute("ALTER TABLE %s DROP COLUMN a");
-            }
+            assertEquals(100, rows.next().get(0));
+            execute("ALTER TABLE %s ADD COLUMN c int");
+            execute("ALTER TABLE %s DROP COLUMN a");
             StatementExecutionException refusal = assertThrows(StatementExecutionException.class, rows::next);
             assertTrue(refusal.getMessage().contains("the columns of table " + table + " were changed"), refusal.getMessage());
         }
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(query));
+        assertTrue(refusal.getMessage().contains("the columns of table " + table + " were changed"), refusal.getMessage());
     }
 
     private TranslatedQuery plan(String statement) {

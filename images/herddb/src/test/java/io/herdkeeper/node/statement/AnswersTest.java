@@ -8,6 +8,7 @@ import herddb.client.ClientConfiguration;
 import herddb.client.DMLResult;
 import herddb.client.HDBClient;
 import herddb.client.HDBConnection;
+import herddb.client.ScanResultSet;
 import herddb.core.DBManager;
 import herddb.model.DMLStatementExecutionResult;
 import herddb.model.ExecutionPlan;
@@ -217,6 +218,18 @@ class AnswersTest {
         Await.until("the node has noticed that the connection ended", LIMIT, () -> node.server().getConnectionCount() == 0);
         end("COMMIT", holder);
         answer(CLIENTS.submit(() -> end("ROLLBACK", transaction)));
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = ';', value = {"SELECT 1;1", "SELECT * FROM t LIMIT 0;0", "SELECT k FROM t WHERE 1=0;0"})
+    void aQueryThatReadsNoTableIsAnsweredInATransaction(String query, int rows) throws Exception {
+        try (HDBClient client = client(); HDBConnection connection = client.openConnection()) {
+            long transaction = connection.beginTransaction("herd");
+            ScanResultSet found = connection.executeScan("herd", query, true, List.of(), transaction, 0, FETCHED, true);
+            assertEquals(transaction, found.transactionId);
+            assertEquals(rows, found.consume().size());
+            answer(CLIENTS.submit(() -> end("COMMIT", transaction)));
+        }
     }
 
     private static int update(String statement) {

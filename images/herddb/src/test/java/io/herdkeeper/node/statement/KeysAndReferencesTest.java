@@ -374,11 +374,12 @@ class KeysAndReferencesTest {
         TableSpaceManager before = leader.manager("herd");
         AtomicInteger planned = new AtomicInteger();
         AtomicReference<CompletableFuture<Integer>> other = new AtomicReference<>();
+        long others = Await.threadsThatWaitForRows(); // of tests before
         String update = "UPDATE " + table + " SET n=7 WHERE k=1";
         HerdInternals.planner(leader.server().getManager(), new InterposedPlanner(leader.server().getManager(), plan -> {
             if (planned.incrementAndGet() == 2) {
                 other.set(CompletableFuture.supplyAsync(() -> execute(0, update)));
-                awaitOneThatWaitsForARow();
+                awaitOneThatWaitsForARow(others);
                 throw new IllegalStateException("for a test");
             }
             return plan.get();
@@ -394,9 +395,9 @@ class KeysAndReferencesTest {
         assertEquals(1, execute(0, update));
     }
 
-    private static void awaitOneThatWaitsForARow() {
+    private static void awaitOneThatWaitsForARow(long others) {
         try {
-            Await.until("another statement waits for the row", LIMIT, () -> Await.threadsThatWaitForRows() > 0);
+            Await.until("another statement waits for the row", LIMIT, () -> Await.threadsThatWaitForRows() > others);
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.core.DBManager;
 import herddb.model.StatementExecutionException;
+import herddb.model.commands.ScanStatement;
 import herddb.sql.CalcitePlanner;
 import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.internals.HerdInternals;
@@ -33,6 +34,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** HerdDB's list of functions, which grows with each plan, and at which statements that are planned at once meet. */
 class NodePlannerTest {
 
+    /** So many overflow the stack of HerdDB's planner. Still more overflow that of its parser, which says so. */
+    private static final int PARTS = 3_000;
     private static final TranslatedQuery PLAN = new TranslatedQuery(null, null);
 
     private static RunningNode leader;
@@ -65,6 +68,14 @@ class NodePlannerTest {
         assertTrue(refusal.getMessage().startsWith("HerdDB can't plan this statement: "), refusal.getMessage());
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {" OR n=0", "+n", " AND n<>0"})
+    void aConditionOfTooManyPartsIsRefused(String part) {
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class,
+                () -> Node.execute(leader.server(), 0, "DELETE FROM t WHERE k=1 AND n=7" + part.repeat(PARTS)));
+        assertTrue(refusal.getMessage().contains("too many parts"), refusal.getMessage());
+    }
+
     @Test
     void aStatementThatAnotherNodeMayPlanIsNotRefused() {
         ClassCastException again = new ClassCastException("and again");
@@ -92,6 +103,59 @@ class NodePlannerTest {
         }
         CompletableFuture.runAsync(() -> Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'herd'," + open)).get(30, TimeUnit.SECONDS);
         Node.execute(leader.server(), 0, "SELECT * FROM t WHERE k=1");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"ALTER TABLE forgotten MODIFY n int AUTO_INCREMENT", "ALTER TABLE forgotten ADD COLUMN m int auto_increment",
+        "CREATE TABLE none (k int PRIMARY KEY, n int AUTO_INCREMENT)", "CREATE TABLE none (n int AUTO_INCREMENT, m int)",
+        "CREATE TABLE none (k int, n int AUTO_INCREMENT, PRIMARY KEY(k))", "ALTER TABLE forgotten ADD COLUMN m int UNIQUE",
+        "ALTER TABLE forgotten MODIFY n int unique", "ALTER TABLE forgotten ADD COLUMN p int REFERENCES t(k)",
+        "ALTER TABLE forgotten ADD COLUMN p int CHECK (p > 0)"})
+    void whatHerdDbWouldForgetOfAColumnIsRefused(String statement) {
+        Node.execute(leader.server(), 0, "CREATE TABLE IF NOT EXISTS forgotten (k int PRIMARY KEY AUTO_INCREMENT, n int)");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> Node.execute(leader.server(), 0, statement));
+        assertTrue(refusal.getMessage().contains("HerdDB would forget it"), refusal.getMessage());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"CREATE TABLE numbered1 (`k` int AUTO_INCREMENT PRIMARY KEY, n int)",
+        "CREATE TABLE numbered2 (n int, `_pk` long AUTO_INCREMENT, PRIMARY KEY (`_pk`))",
+        "CREATE TABLE numbered3 (K int auto_increment, n int, PRIMARY KEY (n, k))", "ALTER TABLE t MODIFY k int AUTO_INCREMENT"})
+    void aKeyMayBeNumbered(String statement) {
+        Node.execute(leader.server(), 0, statement);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT n, COUNT(*) FROM t GROUP BY ROLLUP(n)", "SELECT n, COUNT(*) FROM t GROUP BY cube(n, k)",
+        "SELECT n, COUNT(*) FROM t GROUP BY GROUPING SETS ((n), ())", "SELECT CAST(1.5 AS FLOAT) FROM t",
+        "SELECT k FROM t WHERE n > CAST(-0.5 AS float)"})
+    void whatHerdDbWouldTakeForSomethingElseIsRefused(String query) {
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> read(query));
+        assertTrue(refusal.getMessage().contains("is not supported: HerdDB would"), refusal.getMessage());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT CAST(n AS FLOAT) FROM t", "SELECT n AS `cube`, 'ROLLUP' FROM t", "SELECT CAST(1.5 AS DOUBLE) FROM t"})
+    void whatOnlyLooksLikeItIsNot(String query) {
+        read(query);
+    }
+
+    private static void read(String query) {
+        leader.server().getManager().getPlanner().translate("herd", query, List.of(), true, true, false, -1);
+    }
+
+    @Test
+    void aPartOfAKeyIsNotUpdatedAlone() {
+        Node.execute(leader.server(), 0, "CREATE TABLE halves (a int, b int, PRIMARY KEY (a, b))");
+        Node.execute(leader.server(), 0, "INSERT INTO halves VALUES(1,2)");
+        for (String half : List.of("a", "b")) {
+            StatementExecutionException refusal = assertThrows(StatementExecutionException.class,
+                    () -> Node.execute(leader.server(), 0, "UPDATE halves SET " + half + "=7"));
+            assertTrue(refusal.getMessage().contains("Set all of them"), refusal.getMessage());
+        }
+        Node.execute(leader.server(), 0, "UPDATE halves SET a=7, b=b");
+        Node.execute(leader.server(), 0, "DELETE FROM halves WHERE a=7 AND b=2");
     }
 
     @Test
@@ -169,6 +233,27 @@ class NodePlannerTest {
             ended.run();
         }
         assertEquals(2, planned.get());
+    }
+
+    @Test
+    void aStatementOfAnotherTablespaceIsPlannedAgainIfItsTableIsBeingAltered() {
+        DBManager manager = leader.server().getManager();
+        Node.execute(leader.server(), 0, "CREATE TABLESPACE 'other','leader:n0','replica:n0','expectedreplicacount:1','wait:30000'");
+        Node.execute(leader.server(), 0, "CREATE TABLE other.t (k int primary key, n int)");
+        AtomicInteger planned = new AtomicInteger();
+        NodePlanner planner = new NodePlanner(manager, new InterposedPlanner(manager, own -> {
+            TranslatedQuery plan = own.get();
+            if (planned.incrementAndGet() == 1) {
+                Node.execute(leader.server(), 0, "ALTER TABLE other.t ADD COLUMN added int");
+            }
+            return plan;
+        }), HerdInternals.syntax(), forgotten::incrementAndGet);
+        Runnable ended = planner.alters("other");
+        try {
+            assertEquals(3, ((ScanStatement) plan(planner, "SELECT * FROM other.t").plan.mainStatement).getSchema().length);
+        } finally {
+            ended.run();
+        }
     }
 
     /** Its planner throws some errors, and plans after them. */

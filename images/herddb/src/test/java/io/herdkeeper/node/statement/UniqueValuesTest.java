@@ -117,7 +117,7 @@ class UniqueValuesTest {
     @Test
     void rowsThatWereEqualBeforeTheirIndexAreChangedByATransaction() throws Exception {
         execute(0, "UPDATE " + table + " SET n=0 WHERE k=1");
-        makeIndex(0, "n");
+        makeIndexAsAnEarlierVersion("u" + names++, "n");
         long open = begin();
         execute(open, "UPDATE " + table + " SET m=m+1");
         execute(open, "UPDATE " + table + " SET n=100 WHERE k=1");
@@ -166,6 +166,39 @@ class UniqueValuesTest {
         makeIndex(0, "n");
         makeIndex(0, "n,m");
         makeIndex(0, "k");
+        assertSameRows();
+    }
+
+    @Test
+    void aUniqueIndexIsMadeOnceNoTwoRowsHaveOneValue() throws Exception {
+        execute(0, "UPDATE " + table + " SET n=0,m=null WHERE k<3");
+        execute(0, "UPDATE " + table + " SET m=7 WHERE k=2");
+        for (String columns : new String[] {"n", "n,m"}) {
+            StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> makeIndex(0, columns));
+            assertTrue(refusal.getMessage().contains("have one value of " + columns.replace(",", ", ")), refusal.getMessage());
+            assertTrue(refusal.getMessage().contains("change or delete one of them"), refusal.getMessage());
+        }
+        execute(0, "CREATE INDEX i" + names++ + " ON " + table + "(n)");
+        execute(0, "UPDATE " + table + " SET m=6 WHERE k=1");
+        makeIndex(0, "n,m");
+        execute(0, "UPDATE " + table + " SET n=k");
+        makeIndex(0, "n");
+        assertSameRows();
+    }
+
+    @Test
+    void aUniqueIndexIsNotMadeOverEqualRowsOfItsOwnTransaction() throws Exception {
+        String made = app + ".made";
+        long open = begin();
+        execute(open, "CREATE TABLE " + made + " (k int primary key, n int)");
+        execute(open, "INSERT INTO " + made + "(k,n) VALUES(1,1),(2,1)");
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(open, "CREATE UNIQUE INDEX umade ON " + made + "(n)"));
+        assertTrue(refusal.getMessage().contains("have one value of n"), refusal.getMessage());
+        execute(open, "UPDATE " + made + " SET n=k");
+        execute(open, "CREATE UNIQUE INDEX umade ON " + made + "(n)");
+        end(open, true);
+        assertEquals(2, execute(0, "DELETE FROM " + made));
         assertSameRows();
     }
 

@@ -67,7 +67,6 @@ class FollowerTablesTest {
     void allTablesComeAsTheyAreStoredAfterOneEntryWithIndexesAndNextKeys() throws Exception {
         Node.execute(leader.server(), 0, "CREATE TABLE app.counted (id long primary key auto_increment, n string, m int default 7)");
         Node.execute(leader.server(), 0, "CREATE TABLE app.pair (k int, j int, n string, primary key (k, j))");
-        Node.execute(leader.server(), 0, "CREATE TABLE app.blank (k string primary key)");
         Node.execute(leader.server(), 0, "CREATE UNIQUE INDEX by_n ON app.counted(n)");
         for (int i = 0; i < 20; i++) {
             Node.execute(leader.server(), 0, "INSERT INTO app.counted(n) VALUES(?)", "row" + i);
@@ -76,7 +75,8 @@ class FollowerTablesTest {
         Node.execute(leader.server(), 0, "ALTER TABLE app.pair ADD COLUMN later string");
         Node.execute(leader.server(), 0, "UPDATE app.pair SET later='set' WHERE k=3");
         Node.execute(leader.server(), 0, "DELETE FROM app.counted WHERE id=20");
-        caughtUp("counted", 19);
+        Node.execute(leader.server(), 0, "CREATE TABLE app.blank (k string primary key)");
+        caughtUp("blank", 0);
 
         StreamedTables streamed = StreamedTables.read(tables(follower, "").body());
         assertNull(streamed.failure());
