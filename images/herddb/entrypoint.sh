@@ -7,9 +7,24 @@
 set -eu
 
 program=io.herdkeeper.node.Main
+data="${HERDDB_DATA:-/data}"
 if [ "${1:-}" = throwaway ]; then
     program=io.herdkeeper.node.throwaway.ThrowawayServer
     shift
+elif [ -d "$data" ]; then
+    # A pod that was deleted by force may serve on for a while, beside the next one of its name. Both would write the same pages and
+    # checkpoints. The JVM keeps the lock.
+    exec 9<"$data"
+    held=0
+    flock -n 9 || held=$?
+    if [ "$held" = 1 ]; then
+        trap 'exit 143' TERM # a shell that waits for a command in the foreground would not hear it
+        echo "another process uses $data: this one waits for its end"
+        flock 9 &
+        wait $!
+    elif [ "$held" != 0 ]; then
+        echo "$data can't be locked: it starts all the same"
+    fi
 fi
 
 HERDDB_HOME="${HERDDB_HOME:-/opt/herddb}"

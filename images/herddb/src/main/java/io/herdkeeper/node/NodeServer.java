@@ -33,6 +33,7 @@ import io.herdkeeper.node.users.Strangers;
 import io.netty.channel.ChannelPipeline;
 import java.net.SocketAddress;
 import java.util.Objects;
+import java.util.Set;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.StatsProvider;
 
@@ -57,12 +58,16 @@ public final class NodeServer {
     }
 
     /**
-     * A connection that keeps no query whose answer it can't give any more, and that tells of refused logins.
+     * A connection that keeps no query whose answer it can't give any more, that tells of refused logins, and that restores nothing.
      *
      * <p>HerdDB closes the queries that a connection has when the connection ends. One that is begun by then, and waits for a row or reads for
      * long, would stay: its transaction counts it as open, so nobody could commit it or roll it back, and its locks would stay, too.
      */
     private static final class EndingConnection extends ServerSideConnectionPeer {
+
+        /** By these HerdDB puts tables, rows and transactions into a running tablespace, of a leader or a follower, and nothing into its log. */
+        private static final Set<Byte> RESTORES = Set.of(Pdu.TYPE_REQUEST_TABLE_RESTORE, Pdu.TYPE_PUSH_TABLE_DATA, Pdu.TYPE_PUSH_TXLOGCHUNK,
+                Pdu.TYPE_PUSH_TRANSACTIONSBLOCK, Pdu.TYPE_TABLE_RESTORE_FINISHED, Pdu.TYPE_RESTORE_FINISHED);
 
         /** Kept, since a connection that has ended has none; null for one within the process. */
         private final SocketAddress client;
@@ -74,6 +79,10 @@ public final class NodeServer {
 
         @Override
         public void requestReceived(Pdu message, Channel channel) {
+            if (!isStranger() && RESTORES.contains(message.type)) {
+                refuseRestore(message, channel);
+                return;
+            }
             boolean wantsIn = isStranger() && !asksForAChallenge(message);
             super.requestReceived(message, channel);
             if (wantsIn && isStranger() && client != null) {
@@ -81,6 +90,16 @@ public final class NodeServer {
             }
             if (!channel.isValid()) {
                 getScanners().values().forEach(ServerSideScannerPeer::close);
+            }
+        }
+
+        private static void refuseRestore(Pdu message, Channel channel) {
+            try {
+                channel.sendReplyMessage(message.messageId, PduCodec.ErrorResponse.write(message.messageId, "HerdDB's restore is refused, and"
+                        + " nothing was changed: it writes no log, so the other replicas and each Checkpoint would lack what it brings. Restore"
+                        + " a Checkpoint into a Tablespace, or write the rows by SQL"));
+            } finally {
+                message.close();
             }
         }
 

@@ -84,9 +84,14 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
         }
     }
 
+    /** Each node has a tablespace of its own name, for what belongs to no other. HerdDB would take that for the new one, or stop it. */
     @Override
     public void registerTableSpace(TableSpace made) throws DDLException, MetadataStorageManagerException {
         synchronized (session) {
+            if (super.listNodes().stream().anyMatch(node -> node.nodeId.equalsIgnoreCase(made.name))) {
+                throw new MetadataStorageManagerException("there can't be a tablespace " + made.name
+                        + ", since a SQL node has this name: give it another one");
+            }
             super.registerTableSpace(made);
         }
     }
@@ -103,18 +108,24 @@ public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
         }
     }
 
-    /** HerdDB says nothing when the record has changed since it was read, and stays. When ZooKeeper's answer is lost, it may be gone. */
+    /**
+     * HerdDB says nothing when the record has changed since it was read, and stays. When ZooKeeper's answer is lost, it may be gone. A later
+     * tablespace of the name stays, too: versions of its record begin at 0 again.
+     */
     @Override
     public void dropTableSpace(String name, TableSpace previous) throws DDLException, MetadataStorageManagerException {
         MetadataStorageManagerException unknown = null;
         TableSpace left;
         synchronized (session) {
-            try {
-                super.dropTableSpace(name, previous);
-            } catch (MetadataStorageManagerException error) {
-                unknown = error;
-            }
             left = super.describeTableSpace(name);
+            if (left != null && left.uuid.equals(previous.uuid)) {
+                try {
+                    super.dropTableSpace(name, previous);
+                } catch (MetadataStorageManagerException error) {
+                    unknown = error;
+                }
+                left = super.describeTableSpace(name);
+            }
         }
         if (left != null && left.uuid.equals(previous.uuid)) {
             throw unknown != null ? unknown

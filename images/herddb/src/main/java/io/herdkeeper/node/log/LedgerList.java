@@ -7,10 +7,12 @@ import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
+import herddb.model.TableSpaceReplicaState;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.KeeperException.BadVersionException;
@@ -36,6 +38,7 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
     private static final long RETRY_MILLIS = 100;
 
     private final ZookeeperMetadataStorageManager lists;
+    private final Consumer<String> lost;
     /** Null while the list is shown as it is. */
     private volatile LogSequenceNumber from;
     /** What was read first while {@link #from} is set. */
@@ -44,10 +47,15 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
     private volatile List<Long> only;
     private volatile BooleanSupplier written = () -> true;
 
-    /** What HerdDB's log asks of its metadata goes to {@code lists}; this one has no session of its own. */
-    LedgerList(ZookeeperMetadataStorageManager lists) {
+    /**
+     * What HerdDB's log asks of its metadata goes to {@code lists}; this one has no session of its own.
+     *
+     * @param lost is told why the list of a log that had begun is not there
+     */
+    LedgerList(ZookeeperMetadataStorageManager lists, Consumer<String> lost) {
         super("", 0, "");
         this.lists = lists;
+        this.lost = lost;
     }
 
     /**
@@ -104,6 +112,32 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
         }
     }
 
+    /** How many replicas a tablespace is to have; its ledgers have as many copies at least. */
+    int expectedReplicas(String tablespace) {
+        try {
+            TableSpace record = lists.describeTableSpace(tablespace);
+            return record == null ? 0 : record.expectedReplicaCount;
+        } catch (MetadataStorageManagerException error) {
+            throw new LogNotAvailableException("tablespace " + tablespace + " can't be read", error);
+        }
+    }
+
+    /**
+     * By what a log without a list is known to have begun; null if it begins now. A leader lists its first ledger before it leads, and its
+     * replica's state tells that it does; a uuid is never given twice.
+     */
+    private String whyBegun(String tableSpaceUuid, LogSequenceNumber checkpoint) {
+        if (!checkpoint.isStartOfTime()) {
+            return "this node's disk has the tablespace up to " + checkpoint;
+        }
+        try {
+            return lists.getTableSpaceReplicaState(tableSpaceUuid).stream().filter(state -> state.mode == TableSpaceReplicaState.MODE_LEADER)
+                    .map(state -> state.nodeId + " has led the tablespace").findFirst().orElse(null);
+        } catch (MetadataStorageManagerException error) {
+            throw new LogNotAvailableException("tablespace " + tableSpaceUuid + ": who has led it can't be read", error);
+        }
+    }
+
     @Override
     public LedgersInfo getActualLedgersList(String tableSpaceUuid) {
         LedgersInfo list = lists.getActualLedgersList(tableSpaceUuid);
@@ -117,6 +151,13 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
             List<Long> read = list.getActiveLedgers();
             if (whole == null) {
                 whole = read;
+            }
+            String begun = read.isEmpty() ? whyBegun(tableSpaceUuid, checkpoint) : null;
+            if (begun != null) { // HerdDB would begin a new log, without what was acknowledged
+                String why = "the list of its ledgers in ZooKeeper is empty or gone, though " + begun + ": it does not boot, since acknowledged"
+                        + " entries would be lost. The list was " + lists.getBasePath() + "/ledgers/" + tableSpaceUuid;
+                lost.accept(why);
+                throw new LogNotAvailableException("tablespace " + tableSpaceUuid + ": " + why);
             }
             // HerdDB takes a checkpoint in ledger 0 for none, and would skip what a dropped ledger 0 had.
             if (!read.isEmpty() && !NodeCommitLog.hasAllAfter(list, checkpoint)) {

@@ -42,6 +42,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.client.BKException.BKClientClosedException;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BKException.BKNotEnoughBookiesException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.BKException;
@@ -81,6 +82,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private static final long ANSWERS_SECONDS = 2;
     private static final long POLL_NANOS = 200_000;
     private static final long METADATA_SECONDS = 10;
+    /** While bookies lack, they are asked for again each time a full ledger has grown by this part of its limit. */
+    private static final int PART_OF_A_FULL_LEDGER = 16;
 
     /** The entry that a thread is applying to the tables of a follower, or of a copy that boots. */
     private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
@@ -110,6 +113,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     private final IdlePause pause = new IdlePause();
     private volatile long rollAboveBytes = Long.MAX_VALUE;
+    /** Of the ledger that is written, once it was full and bookies for the next one lacked; else 0. */
+    private volatile long rollAgainAboveBytes;
+    private volatile int replicas;
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
     /** The entry that a follower could not apply, or is applying; null else. */
     private volatile LogSequenceNumber refused;
@@ -121,7 +127,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private List<Long> fencedLedgers;
 
     NodeCommitLog(LogIdentity identity, ZookeeperMetadataStorageManager metadata, NodeCommitLogManager manager) {
-        this(identity, new LedgerList(metadata), manager);
+        this(identity, new LedgerList(metadata, why -> manager.stuckReplays().lost(identity.tableSpaceUuid(), StuckReplays.ALL_LEDGERS, why)),
+                manager);
     }
 
     private NodeCommitLog(LogIdentity identity, LedgerList list, NodeCommitLogManager manager) {
@@ -257,14 +264,33 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         try {
             replay(snapshot, consumer, fencing);
         } catch (FullRecoveryNeededException gap) {
-            Download download = Download.into(HerdInternals.recovering(consumer), gap);
+            Download download = downloaded(HerdInternals.recovering(consumer), gap, snapshot);
             LogSequenceNumber position = download.getLogSequenceNumber();
             download.open().forEach(entry -> apply(position, entry, () -> consumer.accept(position, entry)));
             replay(position, consumer, fencing);
         }
     }
 
+    /** @throws LogNotAvailableException as of {@link Download#into}; told, where a listed ledger is gone and nobody else leads */
+    private Download downloaded(TableSpaceManager copy, FullRecoveryNeededException gap, LogSequenceNumber snapshot) {
+        try {
+            return Download.into(copy, gap);
+        } catch (FullRecoveryNeededException nobodyElse) {
+            for (long ledger : list.asItIs(tableSpaceUuid).getActiveLedgers()) {
+                if (ledger >= snapshot.ledgerId && LogContinuity.metadata(manager.getBookKeeper(), ledger) == null) {
+                    manager.stuckReplays().lost(tableSpaceUuid, ledger, "ledger " + ledger + " is listed, and gone from BookKeeper: the tablespace"
+                            + " does not boot here, since acknowledged entries would be lost");
+                    break;
+                }
+            }
+            throw nobodyElse;
+        }
+    }
+
     private void replay(LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
+        if (fencing) {
+            requireBookies();
+        }
         applied = snapshot;
         TableSpaceManager copy = HerdInternals.recovering(consumer);
         List<Long> listed = list.whileShownFrom(snapshot, () -> super.recovery(snapshot, (position, entry) -> {
@@ -301,6 +327,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (fencedLedgers == null) {
             throw new LogNotAvailableException("tablespace " + tableSpaceName + " can't be written before it is fenced");
         }
+        replicas = expectedReplicaCount;
         list.whileOnly(fencedLedgers, () -> super.startWriting(expectedReplicaCount));
         list.writtenIf(rolls::isWriteLockedByCurrentThread);
         raiseTransactionIds();
@@ -315,6 +342,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private void booted() {
         manager.failures().over(tableSpaceUuid);
         manager.stuckReplays().opened(tableSpaceUuid);
+        manager.lacksBookies(tableSpaceUuid, false);
     }
 
     /** Remembers the failure of a leader's log: the activator, which asks each second, takes this log away right after. */
@@ -346,7 +374,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     public boolean recoverableFrom(LogSequenceNumber checkpoint) {
         LedgersInfo ledgers = list.asItIs(tableSpaceUuid);
-        return ledgers.getActiveLedgers().isEmpty() || hasAllAfter(ledgers, checkpoint);
+        return ledgers.getActiveLedgers().isEmpty() ? checkpoint.isStartOfTime() : hasAllAfter(ledgers, checkpoint);
     }
 
     /** Asked by HerdDB's own failover before it makes this node the leader; the boot of a leader that somebody else named asks the log alone. */
@@ -628,6 +656,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             throw new LogNotAvailableException("an entry of tablespace " + tableSpaceName + " was not written: its log ends");
         }
         super.rollNewLedger();
+        rollAgainAboveBytes = 0;
     }
 
     /** HerdDB waits in the same way, and misses an entry that fails meanwhile: it would go on in a new ledger. */
@@ -694,13 +723,22 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         unapplied.end();
     }
 
+    /** Goes on in the full ledger while bookies lack: HerdDB closes it, waits for them for a minute or more, and then gives up the log. */
     private void rollWhenFull() {
-        if (!isFull()) {
+        long length = writtenBytes();
+        if (length <= Math.max(rollAboveBytes, rollAgainAboveBytes)) {
+            return;
+        }
+        rollAgainAboveBytes = length + rollAboveBytes / PART_OF_A_FULL_LEDGER; // meanwhile nobody else asks
+        try {
+            checkBookies();
+        } catch (NotNowException lack) {
+            LOGGER.log(Level.WARNING, "tablespace {0}, a full ledger: {1}", new Object[]{tableSpaceName, lack.getMessage()});
             return;
         }
         rolls.writeLock().lock();
         try {
-            if (isFull()) {
+            if (writtenBytes() > rollAboveBytes) {
                 rollNewLedger();
             }
         } catch (LogNotAvailableException error) {
@@ -711,9 +749,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
-    private boolean isFull() {
+    private long writtenBytes() {
         CommitFileWriter writer = getWriter();
-        return writer != null && !isClosed() && !isFailed() && writer.getOut().getLength() > rollAboveBytes;
+        return writer == null || isClosed() || isFailed() ? 0 : writer.getOut().getLength();
     }
 
     /** Closes the current ledger once it is answered for, and opens the next; writes wait meanwhile. */
@@ -894,19 +932,40 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** HerdDB would wait for bookies with the old ledger closed already. */
     private void checkBookies() throws NotNowException {
+        int needed = Math.max(getEnsemble(), replicas);
+        int writable = writableBookies();
+        if (writable < needed) {
+            throw new NotNowException("a new ledger needs " + needed + " writable bookies, and there are " + writable
+                    + ": the ledger stays open");
+        }
+    }
+
+    /** HerdDB would wait for bookies behind the replay, for two minutes. Its node boots no other tablespace meanwhile, and seems to be dead. */
+    void requireBookies() {
+        int needed = Math.max(getEnsemble(), list.expectedReplicas(tableSpaceName));
         int writable;
         try {
-            writable = manager.getBookKeeper().getMetadataClientDriver().getRegistrationClient().getWritableBookies()
+            writable = writableBookies();
+        } catch (NotNowException unknown) {
+            LOGGER.log(Level.WARNING, "tablespace {0}: {1}", new Object[]{tableSpaceName, unknown.getMessage()});
+            return;
+        }
+        manager.lacksBookies(tableSpaceUuid, writable < needed);
+        if (writable < needed) {
+            throw new LogNotAvailableException("a ledger of tablespace " + tableSpaceName + " needs " + needed + " writable bookies, and there are "
+                    + writable, new BKNotEnoughBookiesException());
+        }
+    }
+
+    private int writableBookies() throws NotNowException {
+        try {
+            return manager.getBookKeeper().getMetadataClientDriver().getRegistrationClient().getWritableBookies()
                     .get(METADATA_SECONDS, TimeUnit.SECONDS).getValue().size();
         } catch (ExecutionException | TimeoutException error) {
             throw new NotNowException("the writable bookies can't be listed: " + error);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             throw new NotNowException("interrupted");
-        }
-        if (writable < getEnsemble()) {
-            throw new NotNowException("a new ledger needs " + getEnsemble() + " writable bookies, and there are " + writable
-                    + ": the ledger stays open");
         }
     }
 

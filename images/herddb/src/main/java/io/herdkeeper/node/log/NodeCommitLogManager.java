@@ -6,12 +6,15 @@ import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.core.DBManager;
 import herddb.log.LogNotAvailableException;
+import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
 import java.time.Clock;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -29,6 +32,8 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     private final ZookeeperMetadataStorageManager metadata;
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
     private final StuckReplays stuckReplays = new StuckReplays();
+    /** The uuids of tablespaces whose last boot as the leader ended for want of bookies. */
+    private final Set<String> lackBookies = ConcurrentHashMap.newKeySet();
     private volatile PromotionBars bars;
     private volatile FollowerCheck followerCheck;
 
@@ -153,17 +158,43 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         return retention;
     }
 
+    void lacksBookies(String tableSpaceUuid, boolean lacks) {
+        if (lacks) {
+            lackBookies.add(tableSpaceUuid);
+        } else {
+            lackBookies.remove(tableSpaceUuid);
+        }
+    }
+
+    /**
+     * {@inheritDoc}
+     *
+     * @throws LogNotAvailableException where this node shall lead and an earlier boot lacked bookies, until they are there. HerdDB boots each
+     *                                  second, and reads the tables and replays the log before it would learn of that
+     */
     @Override
     public BookkeeperCommitLog createCommitLog(String tableSpaceUuid, String tableSpaceName, String nodeId) {
-        BookkeeperCommitLog log = open(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata);
+        NodeCommitLog log = open(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata);
         log.setEnsemble(getEnsemble());
         log.setWriteQuorumSize(getWriteQuorumSize());
         log.setAckQuorumSize(getAckQuorumSize());
         log.setMaxLedgerSizeBytes(getMaxLedgerSizeBytes());
         log.setMaxIdleTime(getMaxIdleTime());
         log.setLedgersRetentionPeriod(getLedgersRetentionPeriod());
+        if (lackBookies.contains(tableSpaceUuid) && isNamedLeader(tableSpaceName, nodeId)) {
+            log.requireBookies();
+        }
         HerdInternals.register(this, tableSpaceUuid, log);
         return log;
+    }
+
+    private boolean isNamedLeader(String tableSpaceName, String nodeId) {
+        try {
+            TableSpace record = metadata.describeTableSpace(tableSpaceName);
+            return record != null && record.leaderId.equals(nodeId);
+        } catch (MetadataStorageManagerException unknown) {
+            return false; // then the boot tells
+        }
     }
 
     NodeCommitLog open(LogIdentity identity, ZookeeperMetadataStorageManager way) {

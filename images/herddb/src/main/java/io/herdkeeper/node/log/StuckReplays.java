@@ -11,7 +11,10 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
-/** The entries at which this node's tablespaces are stuck: each was tried twice or more, and could not be applied. And ledgers that are not theirs. */
+/**
+ * The entries at which this node's tablespaces are stuck: each was tried twice or more, and could not be applied. And listed ledgers that
+ * are not theirs, or are lost.
+ */
 public final class StuckReplays {
 
     /** HerdDB boots such a tablespace again each second, and its other tablespaces wait meanwhile. */
@@ -20,6 +23,10 @@ public final class StuckReplays {
 
     /** In place of an entry's type: the ledger is not the tablespace's own. */
     public static final String FOREIGN_LEDGER = "FOREIGN_LEDGER";
+    /** In place of an entry's type: a listed ledger is gone from BookKeeper, or the list of all of them from ZooKeeper. */
+    public static final String LOST_LEDGER = "LOST_LEDGER";
+    /** In place of the ledger's id, when the list is gone. */
+    static final long ALL_LEDGERS = -1;
     private static final long BEFORE_THE_FIRST = -1;
 
     /** By the tablespace's uuid. */
@@ -28,8 +35,9 @@ public final class StuckReplays {
     /**
      * An entry that can't be applied, or a ledger that is listed and not opened.
      *
+     * @param ledgerId  -1 when the list of all ledgers is gone
      * @param offset    of the entry; -1 for a ledger
-     * @param entryType one of HerdDB's types of entries, in words, e.g. TRUNCATE; or {@link #FOREIGN_LEDGER}
+     * @param entryType one of HerdDB's types of entries, in words, e.g. TRUNCATE; or {@link #FOREIGN_LEDGER}, {@link #LOST_LEDGER}
      * @param table     null when the entry has none
      * @param message   what HerdDB says
      * @param disk      whether this node's disk is the cause, e.g. when it is full: the entry may be good
@@ -39,8 +47,12 @@ public final class StuckReplays {
 
     private record Tried(StuckReplay at, int times, long lastNanos) {
 
-        boolean isAt(LogSequenceNumber position) {
-            return at.ledgerId() == position.ledgerId && at.offset() == position.offset;
+        boolean isAt(StuckReplay other) {
+            return at.ledgerId() == other.ledgerId() && at.offset() == other.offset();
+        }
+
+        boolean isAtLedger() {
+            return at.offset() == BEFORE_THE_FIRST;
         }
     }
 
@@ -53,10 +65,12 @@ public final class StuckReplays {
     /** An entry could not be applied. */
     void failed(String uuid, LogSequenceNumber position, LogEntry entry, Throwable error) {
         Throwable root = LogFailures.rootOf(error);
-        StuckReplay at = new StuckReplay(position.ledgerId, position.offset, name(entry.type),
-                entry.tableName == null || entry.tableName.isEmpty() ? null : entry.tableName, String.valueOf(root), isOfDisk(root));
-        tried.compute(uuid, (key, before) ->
-                new Tried(at, before != null && before.isAt(position) ? before.times() + 1 : 1, System.nanoTime()));
+        tried(uuid, new StuckReplay(position.ledgerId, position.offset, name(entry.type),
+                entry.tableName == null || entry.tableName.isEmpty() ? null : entry.tableName, String.valueOf(root), isOfDisk(root)));
+    }
+
+    private void tried(String uuid, StuckReplay at) {
+        tried.compute(uuid, (key, before) -> new Tried(at, before != null && before.isAt(at) ? before.times() + 1 : 1, System.nanoTime()));
     }
 
     /** Entries and pages are parsed from memory: bytes that end too soon are their fault. */
@@ -69,9 +83,14 @@ public final class StuckReplays {
         tried.put(uuid, new Tried(new StuckReplay(ledger, BEFORE_THE_FIRST, FOREIGN_LEDGER, null, why, false), TRIES, System.nanoTime()));
     }
 
+    /** A listed ledger is gone, or with {@link #ALL_LEDGERS} their list. One try is not enough: a ZooKeeper server that lags may not have it yet. */
+    void lost(String uuid, long ledger, String why) {
+        tried(uuid, new StuckReplay(ledger, BEFORE_THE_FIRST, LOST_LEDGER, null, why, false));
+    }
+
     /** All listed ledgers were opened. */
     void opened(String uuid) {
-        tried.computeIfPresent(uuid, (key, last) -> last.at().entryType().equals(FOREIGN_LEDGER) ? null : last);
+        tried.computeIfPresent(uuid, (key, last) -> last.isAtLedger() ? null : last);
     }
 
     /** An entry was applied: the replay is past the one that failed, or at it. */

@@ -97,9 +97,11 @@ public final class NodeStatus {
                 && !HerdInternals.activator(server.getManager()).isAlive();
     }
 
-    /** The manager of a tablespace that runs on this node, or null. */
+    /** The manager of a tablespace that runs on this node, or null; by its name in any letters, as the metadata find it. */
     public TableSpaceManager manager(String tablespace) {
-        return server.getManager().getTableSpaceManager(tablespace);
+        TableSpaceManager exact = server.getManager().getTableSpaceManager(tablespace);
+        return exact != null ? exact : server.getManager().getLocalTableSpaces().stream().filter(tablespace::equalsIgnoreCase).findAny()
+                .map(server.getManager()::getTableSpaceManager).orElse(null);
     }
 
     /**

@@ -29,7 +29,7 @@ import java.util.Map;
  * @param blockedSeconds   on a leader, for how many seconds nobody who waits for the tablespace's lock has got it: statements hang; else 0
  * @param rows             committed rows of each table
  * @param counts           the same with the position that they belong to; null while booting
- * @param unreplayable     the entry of the log that this node can't apply, or the listed ledger that is not the log's own; null when there is none
+ * @param unreplayable     the entry of the log that this node can't apply, or the ledger that is lost or not the log's own; null when there is none
  * @param checks           the last verdict on each table, empty until a check came by
  * @param fullCheck        the check of all tables that this node runs, or ran last as the leader since its process started; else null
  * @param lastError        the last failure of its boot or of its follower since this process started, or null

@@ -2,6 +2,7 @@ package io.herdkeeper.node.http;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -15,6 +16,7 @@ import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.RowDigest;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.leadership.PlannerWarmer;
+import io.herdkeeper.node.log.FollowerGate;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -38,11 +40,14 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A leader and a follower with their HTTP ports. */
 class TwoNodesTest {
@@ -52,6 +57,7 @@ class TwoNodesTest {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private static final String TOKEN = "of-the-secret";
+    private static final int FAR_AHEAD = 200;
 
     private static Path tokenFile;
     private static RunningNode leader;
@@ -136,20 +142,19 @@ class TwoNodesTest {
     @Test
     void aFollowersDigestIsThatOfTheCommittedRowsAtTheWantedEntry() throws Exception {
         Node.execute(leader.server(), 0, "CREATE TABLE app.pair (k int, j int, n string, primary key (k, j))");
-        Node.execute(leader.server(), 0, "CREATE TABLE app.elsewhere (k int primary key)");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.elsewhere (k int primary key auto_increment, n int)");
         for (int i = 0; i < 50; i++) {
             Node.execute(leader.server(), 0, "INSERT INTO app.pair(k,j,n) VALUES(?,?,?)", i, -i, "row" + i);
         }
         // The same rows without a follower, a hold or a log. Taken now: a leader's scan waits for locked rows.
         RowDigest expected = committedRows("pair");
-        // Asked for before it is written: an idle leader writes entries of its own, and the follower might pass a target that exists.
-        LogSequenceNumber target = after(leader.manager("app").getLog().getLastSequenceNumber(), 4);
+        LogSequenceNumber target = farAhead();
         CompletableFuture<HttpResponse<String>> answer = digest("app", target);
         long open = Node.begin(leader.server(), "app");
         Node.execute(leader.server(), open, "INSERT INTO app.pair(k,j,n) VALUES(100,100,'open')");
         Node.execute(leader.server(), open, "UPDATE app.pair SET n='changed' WHERE k=7");
         Node.execute(leader.server(), open, "DELETE FROM app.pair WHERE k=8");
-        HttpResponse<String> response = answer.get();
+        HttpResponse<String> response = onceWritten(answer, "elsewhere");
         assertEquals(200, response.statusCode(), response.body());
         JsonNode json = JSON.readTree(response.body());
         assertEquals(1, json.get("openTransactions").asInt());
@@ -157,11 +162,7 @@ class TwoNodesTest {
         assertEquals(expected.hex(), json.at("/tables/pair/digest").asText());
 
         Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'app'," + open);
-        CompletableFuture<HttpResponse<String>> later = digest("app", after(leader.manager("app").getLog().getLastSequenceNumber(), 3));
-        for (int i = 0; i < 3; i++) {
-            Node.execute(leader.server(), 0, "INSERT INTO app.elsewhere(k) VALUES(?)", i);
-        }
-        JsonNode committed = JSON.readTree(later.get().body());
+        JsonNode committed = JSON.readTree(onceWritten(digest("app", farAhead()), "elsewhere").body());
         assertEquals(committedRows("pair").hex(), committed.at("/tables/pair/digest").asText());
         assertNotEquals(expected.hex(), committed.at("/tables/pair/digest").asText());
 
@@ -315,14 +316,16 @@ class TwoNodesTest {
 
     @Test
     void aScanHasItsOwnTimeAndTheFollowerGoesOnWhenThatIsOver() throws Exception {
-        Node.execute(leader.server(), 0, "CREATE TABLE app.scanned (k int primary key)");
-        Node.execute(leader.server(), 0, "INSERT INTO app.scanned(k) VALUES(1)");
-        LogSequenceNumber last = leader.manager("app").getLog().getLastSequenceNumber();
+        Node.execute(leader.server(), 0, "CREATE TABLE app.scanned (k int primary key auto_increment, n int)");
+        Node.execute(leader.server(), 0, "INSERT INTO app.scanned(n) VALUES(1)");
         NodeCommitLog log = (NodeCommitLog) follower.manager("app").getLog();
         FollowerDigest digest = new FollowerDigest(follower.manager("app"), log);
-        TimeoutException late = assertThrows(TimeoutException.class, () -> digest.at(last, LIMIT, Duration.ZERO));
-        assertTrue(late.getMessage().contains("scan of"), late.getMessage());
-        assertEquals(last, digest.at(last, LIMIT, LIMIT).position());
+        CompletableFuture<FollowerDigest.Result> late = digest(digest, farAhead(), Duration.ZERO);
+        Throwable reason = assertThrows(ExecutionException.class, () -> onceWritten(late, "scanned")).getCause();
+        assertInstanceOf(TimeoutException.class, reason);
+        assertTrue(reason.getMessage().contains("scan of"), reason.getMessage());
+        LogSequenceNumber next = farAhead();
+        assertEquals(next, onceWritten(digest(digest, next, LIMIT), "scanned").position());
     }
 
     @Test
@@ -333,6 +336,46 @@ class TwoNodesTest {
         assertEquals(404, follower.order("/tablespaces/none/digest?ledger=1&entry=1", TOKEN).statusCode());
         assertEquals(405, follower.ask("GET", "/tablespaces/app/digest?ledger=1&entry=1").statusCode());
         assertEquals(404, follower.ask("GET", "/nothing").statusCode());
+    }
+
+    @Test
+    void aTablespaceThatNeedsMoreBookiesThanThereAreHoldsUpNoOtherOne() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLESPACE 'large','leader:n0','replica:n0','expectedreplicacount:50','wait:0'");
+        try {
+            Await.until("it can't boot", LIMIT,
+                    () -> leader.tablespace("large").path("lastError").asText().contains("BKNotEnoughBookiesException"));
+            Node.execute(leader.server(), 0, "CREATE TABLESPACE 'small','leader:n0','replica:n0','expectedreplicacount:1','wait:30000'");
+            Node.execute(leader.server(), 0, "DROP TABLESPACE 'small'");
+        } finally {
+            Node.execute(leader.server(), 0, "DROP TABLESPACE 'large'");
+            Await.until("it is gone", LIMIT, () -> leader.ask("GET", "/readyz").statusCode() == 200);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"n0", "n1", "N1"})
+    void noTablespaceGetsTheNameOfANode(String name) throws Exception {
+        Exception refusal = assertThrows(Exception.class, () -> Node.execute(leader.server(), 0,
+                "CREATE TABLESPACE '" + name + "','leader:n1','replica:n0,n1','expectedreplicacount:1','wait:5000'"));
+        assertTrue(refusal.getMessage().contains("a SQL node has this name"), refusal.getMessage());
+        for (RunningNode node : List.of(leader, follower)) {
+            Await.until("the node is ready", LIMIT, () -> node.ask("GET", "/readyz").statusCode() == 200);
+        }
+    }
+
+    @Test
+    void anOrderReachesATablespaceWhateverLettersItsNameHas() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLESPACE 'Parcels','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        try {
+            Await.until("it is followed", LIMIT, () -> follower.tablespace("Parcels").path("role").asText().equals("follower"));
+            for (String name : List.of("Parcels", "parcels")) { // ZooKeeper has it in small ones
+                assertEquals(200, leader.order("/tablespaces/" + name + "/close-ledger", TOKEN).statusCode());
+                assertEquals(200, follower.order("/tablespaces/" + name + "/checkpoint", TOKEN).statusCode());
+            }
+        } finally {
+            Node.execute(leader.server(), 0, "DROP TABLESPACE 'Parcels'");
+            Await.until("it has stopped", LIMIT, () -> leader.manager("Parcels") == null && follower.manager("Parcels") == null);
+        }
     }
 
     @Test
@@ -460,13 +503,38 @@ class TwoNodesTest {
         return new LogSequenceNumber(position.get("ledgerId").asLong(), position.get("entryId").asLong());
     }
 
-    private static LogSequenceNumber after(LogSequenceNumber last, int entries) {
-        return new LogSequenceNumber(last.ledgerId, last.offset + entries);
+    /** An entry that an idle leader, which writes entries of its own, does not come to before it is asked for. */
+    private static LogSequenceNumber farAhead() {
+        LogSequenceNumber last = leader.manager("app").getLog().getLastSequenceNumber();
+        return new LogSequenceNumber(last.ledgerId, last.offset + FAR_AHEAD);
+    }
+
+    /** The answer to who asks for such an entry: it is written once the follower knows of it, for it might pass it else. */
+    private static <T> T onceWritten(CompletableFuture<T> asked, String table) throws Exception {
+        Await.until("somebody waits for the follower", LIMIT, () -> asked.isDone() || Thread.getAllStackTraces().values().stream()
+                .flatMap(Stream::of)
+                .anyMatch(frame -> frame.getClassName().equals(FollowerGate.class.getName()) && frame.getMethodName().equals("waitFor")));
+        while (!asked.isDone()) {
+            Node.execute(leader.server(), 0, "INSERT INTO app." + table + "(n) VALUES(1)");
+        }
+        return asked.get();
+    }
+
+    private static CompletableFuture<FollowerDigest.Result> digest(FollowerDigest digest, LogSequenceNumber target, Duration scan) {
+        CompletableFuture<FollowerDigest.Result> result = new CompletableFuture<>();
+        new Thread(() -> {
+            try {
+                result.complete(digest.at(target, LIMIT, scan));
+            } catch (Exception error) {
+                result.completeExceptionally(error);
+            }
+        }).start();
+        return result;
     }
 
     private static CompletableFuture<HttpResponse<String>> digest(String tablespace, LogSequenceNumber target) {
         URI uri = URI.create("http://127.0.0.1:" + follower.http().port() + "/tablespaces/" + tablespace + "/digest?ledger="
-                + target.ledgerId + "&entry=" + target.offset + "&timeoutSeconds=20");
+                + target.ledgerId + "&entry=" + target.offset + "&timeoutSeconds=60");
         CompletableFuture<HttpResponse<String>> answer = HTTP.sendAsync(
                 HttpRequest.newBuilder(uri).header("Authorization", "Bearer " + TOKEN).POST(BodyPublishers.noBody()).build(),
                 BodyHandlers.ofString());

@@ -182,8 +182,9 @@ class DisplacedLeaderTest {
         long before = Await.threadsThatWaitForRows(); // of tests before
         long holding = Node.begin(node.server(), "app");
         Node.execute(node.server(), holding, "UPDATE app.t SET n=2 WHERE k=1");
-        CompletableFuture<Void> waiting =
-                CompletableFuture.runAsync(() -> Node.execute(node.server(), 0, "UPDATE app.t SET n=3 WHERE k=1"));
+        // It waits for as long as the JVM of the tests lives, which has few threads that all tests share.
+        CompletableFuture<Void> waiting = CompletableFuture.runAsync(
+                () -> Node.execute(node.server(), 0, "UPDATE app.t SET n=3 WHERE k=1"), task -> new Thread(task).start());
         Await.until("the second statement waits for the row", LIMIT, () -> Await.threadsThatWaitForRows() > before);
         return waiting;
     }

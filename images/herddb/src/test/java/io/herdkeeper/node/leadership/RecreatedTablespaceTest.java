@@ -2,6 +2,7 @@ package io.herdkeeper.node.leadership;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import herddb.cluster.LedgersInfo;
@@ -9,6 +10,7 @@ import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManager;
 import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.StatementExecutionException;
 import herddb.model.TableSpace;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.testing.Await;
@@ -110,6 +112,33 @@ class RecreatedTablespaceTest {
         assertEquals(false, metadata.updateTableSpace(TableSpace.builder().cloning(read).leader("n1").build(), read));
         assertEquals(made.uuid, metadata.describeTableSpace("app").uuid);
         assertEquals(true, metadata.updateTableSpace(TableSpace.builder().cloning(made).leader("n1").build(), made));
+    }
+
+    @Test
+    void aDropThatIsMeantForTheEarlierTablespaceLeavesTheNewOneThoughItsRecordHasThatVersion() throws Exception {
+        MetadataStorageManager metadata = follower.server().getMetadataStorageManager();
+        TableSpace read = metadata.describeTableSpace("app");
+        Node.execute(leader.server(), 0, "DROP TABLESPACE 'app'");
+        Node.execute(leader.server(), 0, CREATE);
+        TableSpace made = metadata.describeTableSpace("app");
+        assertEquals(read.metadataStorageVersion, made.metadataStorageVersion);
+
+        metadata.dropTableSpace("app", read);
+        assertEquals(made.uuid, metadata.describeTableSpace("app").uuid);
+        metadata.dropTableSpace("app", made);
+        assertNull(metadata.describeTableSpace("app"));
+    }
+
+    @Test
+    void aDropOfTheUuidOfTheEarlierTablespaceThatComesLateIsRefused() throws Exception {
+        String old = leader.manager("app").getTableSpaceUUID();
+        Node.executeIn("app", follower.server(), 0, "DROP TABLESPACE 'app'", old);
+        Node.execute(leader.server(), 0, CREATE + ",'wait:30000'");
+        assertThrows(StatementExecutionException.class, () -> Node.executeIn("app", follower.server(), 0, "DROP TABLESPACE 'app'", old));
+        String made = leader.server().getMetadataStorageManager().describeTableSpace("app").uuid;
+        assertNotEquals(old, made);
+        Node.executeIn("app", follower.server(), 0, "DROP TABLESPACE 'app'", made);
+        assertNull(leader.server().getMetadataStorageManager().describeTableSpace("app"));
     }
 
     @Test

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.core.TableManager;
 import herddb.core.TableSpaceManager;
+import herddb.file.FileDataStorageManager;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
@@ -16,6 +17,9 @@ import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -25,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.StampedLock;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
@@ -229,7 +234,7 @@ class DownloadedCopyTest {
     /** Its leader can't send these tables any more. */
     @Test
     void isMadeAgainWhenTablesAreDroppedMeanwhile() throws Exception {
-        List<String> dropped = List.of("u", "v", "w", "x");
+        List<String> dropped = List.of("s", "u", "v", "w", "x"); // HerdDB goes from s to x
         for (String table : dropped) {
             sql(0, "CREATE TABLE " + app + "." + table + " (k int primary key, n int)");
             sql(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
@@ -250,6 +255,24 @@ class DownloadedCopyTest {
         }
         assertTrue(committed.get());
         assertSameRows("t");
+        sql(0, "UPDATE " + app + ".t SET n=n+1");
+        leader.manager(app).checkpoint(true, false, false);
+        assertEquals(pagesOfTheNewestCheckpoint("t"), pageFiles("t"), "the leader keeps none for the download that was given up");
+    }
+
+    private static Set<String> pagesOfTheNewestCheckpoint(String table) {
+        return leader.server().getManager().getDataStorageManager()
+                .getLatestTableStatus(leader.manager(app).getTableSpaceUUID(), leader.manager(app).getTableManager(table).getTable().uuid)
+                .activePages.keySet().stream().map(page -> page + ".page").collect(Collectors.toSet());
+    }
+
+    private static Set<String> pageFiles(String table) throws IOException {
+        Path folder = HerdInternals.dataFolder((FileDataStorageManager) leader.server().getManager().getDataStorageManager())
+                .resolve(leader.manager(app).getTableSpaceUUID() + ".tablespace")
+                .resolve(leader.manager(app).getTableManager(table).getTable().uuid + ".table");
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.map(file -> file.getFileName().toString()).filter(name -> name.endsWith(".page")).collect(Collectors.toSet());
+        }
     }
 
     /** What happens while the copy has asked its leader for a download, and the leader has sent nothing yet. */

@@ -14,6 +14,7 @@ import herddb.log.LogEntry;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import herddb.model.TableSpace;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.log.LogBench.Follower;
 import io.herdkeeper.node.log.LogBench.Program;
@@ -241,6 +242,31 @@ class FailedLogTest {
                     }, true));
             assertSame(full, told.getCause());
         }
+    }
+
+    @Test
+    void aBootThatLackedBookiesReadsNothingAgainUntilTheyAreThereOrAnotherNodeLeads() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            LogBench.write(LogBench.lead(bench.open("old")), "row");
+            bench.metadata().registerTableSpace(TableSpace.builder().uuid(bench.uuid()).name("app").leader("next").replica("next").replica("old")
+                    .expectedReplicaCount(2).build());
+            BookkeeperCommitLog boot = bench.open("next");
+            assertThrows(LogNotAvailableException.class, () -> LogBench.fenceAndReplay(boot));
+            LogNotAvailableException again = assertThrows(LogNotAvailableException.class, () -> bench.open("next"));
+            assertTrue(again.getMessage().contains("needs 2 writable bookies, and there are 1"), again.getMessage());
+            bench.open("old").close();
+            change(bench, "old", 2);
+            bench.open("next").close();
+            change(bench, "next", 1);
+            assertEquals(List.of("row"), LogBench.fenceAndReplay(bench.open("next")));
+            change(bench, "next", 2);
+            bench.open("next").close();
+        }
+    }
+
+    private static void change(LogBench bench, String leader, int replicas) throws Exception {
+        TableSpace before = bench.metadata().describeTableSpace("app");
+        bench.metadata().updateTableSpace(TableSpace.builder().cloning(before).leader(leader).expectedReplicaCount(replicas).build(), before);
     }
 
     @Test

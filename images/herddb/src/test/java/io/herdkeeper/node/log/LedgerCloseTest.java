@@ -96,6 +96,40 @@ class LedgerCloseTest {
     }
 
     @Test
+    void aFullLedgerIsWrittenOnWhileBookiesLackForTheNextOne() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            LogSequenceNumber before = LogBench.write(leader, "before");
+            leader.setMaxLedgerSizeBytes(1);
+            leader.setEnsemble(2);
+            assertEquals(before.ledgerId, LogBench.write(leader, "full").ledgerId);
+            assertEquals(before.ledgerId, LogBench.write(leader, "still full").ledgerId);
+            assertFalse(leader.isFailed());
+            leader.setEnsemble(1);
+            assertTrue(LogBench.write(leader, "after").ledgerId > before.ledgerId);
+            assertEquals(List.of("before", "full", "still full", "after"), LogBench.fenceAndReplay(bench.open("next")));
+        }
+    }
+
+    @Test
+    void aLedgerThatCouldNotBeFollowedIsFollowedOnceItHasGrownByASixteenthMore() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            String large = "r".repeat(10_000);
+            LogSequenceNumber first = LogBench.write(leader, large);
+            leader.setMaxLedgerSizeBytes(10_000);
+            leader.setEnsemble(2);
+            LogBench.write(leader, "refused");
+            leader.setEnsemble(1);
+            assertEquals(first.ledgerId, LogBench.write(leader, large).ledgerId, "nobody asked for bookies again so soon");
+            long second = LogBench.write(leader, large).ledgerId;
+            assertTrue(second > first.ledgerId);
+            assertTrue(LogBench.write(leader, "third").ledgerId > second, "the next ledger has the limit again");
+            leader.close();
+        }
+    }
+
+    @Test
     void aFencedLeaderClosesNothingThatTheNextOneWrites() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             NodeCommitLog old = (NodeCommitLog) LogBench.lead(bench.open("old"));

@@ -164,15 +164,18 @@ class LogReleaseTest {
 
     @Test
     void aReplicaThatHasNeverToldWhatItsDiskHasKeepsTheLog() throws Exception {
-        bothCheckpoint();
+        List<Long> before = active();
         LogPins pins = new LogPins(metadata());
+        pins.set(uuid, "checkpoint", new LogSequenceNumber(before.get(0), 0)); // or the log would be dropped while the replica tells
+        bothCheckpoint();
         String name = LogPins.ofReplica("n1");
         LogSequenceNumber onDisk = follower.status().checkpoint(follower.manager("app"));
         Await.until("it has told", LIMIT, () -> pins.read(uuid).get(name).equals(Optional.of(onDisk)));
         // As a node with an older program, which tells nothing.
         metadata().ensureZooKeeper().delete(metadata().getBasePath() + "/logPins/" + uuid + "/" + name, -1);
-        List<Long> before = active();
         awaitKeptFor(reasons -> reasons.contains("unknown"));
+        metadata().ensureZooKeeper().delete(metadata().getBasePath() + "/logPins/" + uuid + "/checkpoint", -1);
+        awaitKeptFor("[\"replica n1, whose position on disk is unknown\"]"::equals);
         assertEquals(before, active());
     }
 
