@@ -22,7 +22,7 @@ from spent import MEBIBYTE, Meter, Spent, report, run_contender
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
 from herdkeeper_jobs.audit.copy_reader import TaskRunner
 from herdkeeper_jobs.audit.job import audit

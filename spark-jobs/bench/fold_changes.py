@@ -34,6 +34,7 @@ from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.stored_rows import digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
@@ -170,7 +171,7 @@ def _fold(log: TaskLog, folder: Path, partitions: int | None) -> list[WrittenTab
     outline = log_outline(log)
     timeline = log_timeline(log, outline=outline)
     last = last_changes(place_changes(log, timeline), partitions or fold_partitions(CORES, outline.extent.entries))
-    return write_tables(last, timeline.tables, ParquetFolder(folder), uuid.uuid4().hex)
+    return write_tables(last, timeline.tables, ParquetFolder(folder), Attempt.begin(folder, uuid.uuid4().hex))
 
 
 def _log(spark: SparkSession, files: list[Path], blocks: Blocks) -> TaskLog:

@@ -30,7 +30,7 @@ BY_TURN = (
         "test_zookeeper_asks_for_certificates.py",
     ),
     ("test_changes_on_real_bookies.py", "test_stream_comes_too_late.py"),
-    ("test_damaged_entries_on_real_bookies.py", "test_repairs_lock_beside_autorecovery.py"),
+    ("test_a_journal_ends_with_a_torn_record.py", "test_damaged_entries_on_real_bookies.py", "test_repairs_lock_beside_autorecovery.py"),
 )
 """Files of which each commit runs one group, when pytest is told the whole folder; EVERY=1 runs all."""
 

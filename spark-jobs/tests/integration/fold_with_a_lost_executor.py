@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.data_files import write_tables
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.spark_session import AUTHENTICATED, SparkSettings, spark_configuration
@@ -104,7 +105,7 @@ def main() -> None:
     log = TaskLog(spark.range(0, PARTS, 1, PARTS).toDF("part"), read)
     timeline = log_timeline(log, outline=log_outline(log))
     rows = UntilOneDies(last_changes(place_changes(log, timeline), PARTITIONS), folder / "one has died")
-    (written,) = write_tables(rows, timeline.tables, ParquetFolder(folder), "run")
+    (written,) = write_tables(rows, timeline.tables, ParquetFolder(folder), Attempt.begin(folder, "run"))
     print(
         json.dumps(
             {

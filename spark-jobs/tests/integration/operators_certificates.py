@@ -11,12 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.certificates.authority import read_authority
 from herdkeeper.certificates.given_authority import given_authority
 from herdkeeper.certificates.holders import due_changes
 from herdkeeper.certificates.issue import KeyPair, Validity, fresh_key, make_authority
-from herdkeeper.herddb.state.certificate_holder import certificate_holder
+from herdkeeper.certificates.roles import bookkeeper_holders, sql_nodes_holder
 from herdkeeper.planning.identities import secret_of
 from herdkeeper.shared.objects import Objects
 from herdkeeper.zookeeper.observe_security import kept_authorities, observe_security
@@ -61,6 +60,6 @@ def issued(*stacks: tuple[BookKeeperCluster, HerdDBCluster], given: Mapping[str,
     found = Objects(stored)
     members = observe_security(ZOOKEEPER, found, kept_authorities(ZOOKEEPER, found), given, now).identities.changes
     authority = read_authority("zk", fresh[ZOOKEEPER.names.authority_secret])
-    holders = [holder for log, database in stacks for holder in (*certificate_holders(log), certificate_holder(database))]
+    holders = [holder for log, database in stacks for holder in (*bookkeeper_holders(log), sql_nodes_holder(database))]
     others = due_changes(holders, {}, authority, fresh_key, Validity(now, timedelta(days=1)))
     return {change.holder.secret: dict(change.data) for change in (*members, *others)}

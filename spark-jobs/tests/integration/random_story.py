@@ -496,8 +496,7 @@ class Story:
         self._define(None, _Statement(Kind.RENAME_TABLE, before, f"EXECUTE RENAMETABLE '{self._tablespace}','{before}','{after}'"), after)
 
     def _create_index(self, slot: int | None) -> None:
-        """HerdDB creates a unique index over equal rows, and over nulls. A DELETE of a row with such a null is logged, then fails, and
-        leaves the row. No restore can load such rows, so stories avoid them. Behind rows of its own transaction it is refused."""
+        """A unique index over equal rows, or over nulls, is refused. Behind rows of its own transaction it is, too."""
         table = self._table(slot)
         if table is None or not table.others:
             return

@@ -146,10 +146,10 @@ def refusing(database: Database, tablespace: str) -> Iterator[dbapi.Connection]:
     """A connection to tables that refuse rows."""
     with connect(database, tablespace, autocommit=True) as connection:
         cursor = connection.cursor()
-        cursor.execute("CREATE TABLE refused (k int PRIMARY KEY, v string NOT NULL)")
+        cursor.execute("CREATE TABLE refused (k int PRIMARY KEY, v string NOT NULL, d double)")
         cursor.execute("CREATE TABLE child (k int PRIMARY KEY, p int, CONSTRAINT c FOREIGN KEY (p) REFERENCES refused (k))")
         cursor.execute("CREATE UNIQUE INDEX by_v ON refused(v)")
-        cursor.execute("INSERT INTO refused VALUES(1, 'x')")
+        cursor.execute("INSERT INTO refused(k, v) VALUES(1, 'x')")
         yield connection
 
 
@@ -161,6 +161,9 @@ def refusing(database: Database, tablespace: str) -> Iterator[dbapi.Connection]:
         ("INSERT INTO child(k, p) VALUES(1, 99)", (), dbapi.IntegrityError),
         ("INSERT INTO refused(k, v) VALUES(8, 'x')", (), dbapi.IntegrityError),
         ("INSERT INTO refused(k, v) VALUES(?, ?)", (9, "x" * (2 << 20)), dbapi.DataError),
+        ("INSERT INTO refused(k, v, d) VALUES(9, 'y', ?)", ("a foreign key",), dbapi.DataError),
+        ("SELECT CAST(v AS BOOLEAN) AS b FROM refused", (), dbapi.DataError),
+        ("UPDATE refused SET d = ?", ("x\nherddb.model.NotLeaderException: y",), dbapi.DataError),
         ("SELEC 1", (), dbapi.ProgrammingError),
         ("SELECT FROM", (), dbapi.ProgrammingError),
         ("SELECT * FROM nowhere", (), dbapi.ProgrammingError),
@@ -253,6 +256,11 @@ def test_an_alter_table_commits_and_the_next_change_begins_anew(database: Databa
         cursor.execute("INSERT INTO altered VALUES(2, 2)")
         connection.rollback()
         assert cursor.execute("SELECT k, v FROM altered").fetchall() == [(1, None)]
+        cursor.execute("INSERT INTO altered VALUES(3, 3)")
+        cursor.execute(f"EXECUTE RENAMETABLE '{tablespace}','altered','renamed'")
+        assert not connection.in_transaction
+        connection.rollback()
+        assert cursor.execute("SELECT k FROM renamed ORDER BY k").fetchall() == [(1,), (3,)]
 
 
 def test_a_refused_alter_table_has_committed_what_was_before_it(database: Database, tablespace: str) -> None:

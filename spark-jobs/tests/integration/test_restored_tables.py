@@ -19,7 +19,8 @@ from restored_twin import Twins, checkpoint_of, content, require_same, restore
 
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
-from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.connection import Connection, Transaction
+from herdkeeper.sql.errors import OutcomeUnknown, ServerError, TransactionEnded
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.errors import InvariantViolated
@@ -244,6 +245,59 @@ def test_a_driver_that_stood_still_while_another_one_restored_the_tablespace_del
                 restore(spark, database, written.manifest, name)
         connection.execute(f"DROP TABLE {RESTORE_TABLE}")
         require_same(content(connection), written.content)
+
+
+_GONE = {"CREATE TABLE": "DROP TABLE hidden", "CREATE BRIN INDEX": "DROP INDEX by_b_and_v", "ALTER TABLE": "DROP TABLE kept"}
+"""By definition, what a user removes once the tablespace is his, and what would be made again."""
+
+
+@pytest.mark.parametrize("definition", _GONE)
+def test_a_driver_that_stood_still_before_a_definition_makes_nothing_once_another_one_has_restored_the_tablespace(
+    spark: SparkSession, database: Database, written: Written, definition: str
+) -> None:
+    table = {"CREATE TABLE": "`hidden`", "CREATE BRIN INDEX": "`by_three`", "ALTER TABLE": "`kept`"}[definition]
+    define, mark, stood_still, left = bookkeeping.define, bookkeeping.mark, list[str](), list[object]()
+    with database.tablespace("late_definition") as name, database.connect(name) as connection:
+
+        def defined(own: Connection, statement: str) -> None:
+            if statement.startswith(definition) and table in statement.partition("(")[0] and not stood_still:
+                stood_still.append(statement)
+            define(own, statement)
+
+        def marked(where: Connection | Transaction, step: str, loaded: int) -> None:
+            mark(where, step, loaded)
+            if stood_still and not left:
+                left.append(None)
+                restore(spark, database, written.manifest, name)
+                connection.execute(_GONE[definition])
+                left.append(content(connection))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bookkeeping, "define", defined)
+            patch.setattr(bookkeeping, "mark", marked)
+            with pytest.raises((TransactionEnded, OutcomeUnknown)) as refused:
+                restore(spark, database, written.manifest, name)
+        print(refused.value)
+        assert content(connection) == left[1]
+
+
+def test_a_foreign_key_with_a_long_name_is_left_out_and_named_since_herddb_adds_none_to_a_table(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    with database.tablespace("long_keys") as name, database.connect(name) as connection:
+        connection.execute("CREATE TABLE owner (id int PRIMARY KEY)")
+        connection.execute("INSERT INTO owner (id) VALUES (1)")
+        keys = f"CONSTRAINT by_long FOREIGN KEY ({_LONG}) REFERENCES owner (id), CONSTRAINT by_up FOREIGN KEY (up) REFERENCES owner (id)"
+        connection.execute(f"CREATE TABLE owned (k int PRIMARY KEY, {_LONG} int, up int, {keys})")
+        connection.execute("INSERT INTO owned VALUES (1, 1, 1)")
+        with pytest.raises(ServerError):
+            connection.execute(f"ALTER TABLE owned ADD CONSTRAINT again FOREIGN KEY ({_LONG}) REFERENCES owner (id)")
+        manifest, rows = checkpoint_of(spark, database, name, tmp_path), content(connection)["rows of owned"]
+    with database.tablespace("long_keys_again") as name, database.connect(name) as connection:
+        summary = restore(spark, database, manifest, name)
+        assert "; without foreign key 'by_long' of table 'owned', whose columns or parent" in summary.message
+        assert content(connection)["rows of owned"] == rows
+        assert [row["child_table_cons_name"] for row in connection.query("SELECT * FROM sysforeignkeys")] == ["by_up"]
 
 
 _NAMES = ("../../out", "a/b", "./dot", ".", "..", "/root", "ends/", "#?%41*", "é" * 128, "naïve")

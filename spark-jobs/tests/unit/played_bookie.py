@@ -36,7 +36,6 @@ def ledger(ledger_id: int, last: int | None, bookies: tuple[str, ...], quorums: 
     """A ledger of one segment; open if `last` is None."""
     return LedgerMetadata(
         ledger_id=ledger_id,
-        format_version=3,
         ensemble_size=len(bookies),
         write_quorum=quorums[0],
         ack_quorum=quorums[1],

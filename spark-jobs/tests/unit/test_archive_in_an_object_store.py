@@ -15,7 +15,8 @@ import pytest
 from places import all_files, write
 from played_bookie import PATIENCE_SECONDS, PlayedBookie, served
 from played_log import PlayedLog
-from test_archive_expiry import ORDER_PATH, archiver, firsts, order, place_of
+from test_archive_expiry import ORDER_PATH, archiver, base, firsts, order, place_of
+from test_checkpoint_manifest import table
 from test_log_archive import IDENTITY, Archive, Entries, Killed
 
 from herdkeeper.protocol.log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
@@ -24,6 +25,8 @@ from herdkeeper_jobs.archive.archive_only_log import identity_of_archive
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
 from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
+from herdkeeper_jobs.archive.window import windows_of_files
+from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.storage import object_store
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import names_from, stored_path, take_name
@@ -356,6 +359,45 @@ def test_the_manifests_of_several_segments_are_asked_for_at_once(archive: Archiv
     manifests_are_read(monkeypatch, lambda _: all_at_once.wait(PATIENCE_SECONDS) and None)
     parts = log_parts(WholeLog(archive.source, archive.folder, IDENTITY), Lsn(5, 1))
     assert firsts(parts.archived) == [(lsn.ledger_id, lsn.entry_id) for lsn, _ in expected]
+
+
+def test_the_files_of_the_base_are_looked_for_at_once(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"data/run/{number}.parquet" for number in range(6)]
+    for name in names:
+        write(archive.folder / name, b"rows")
+    files = tuple(ManifestFile(path=name, rows=1, size=4, hash="x") for name in names)
+    named = order(3, 2, base(archive, (3, 2), tables=(table(files=files),)))
+    all_at_once, size = threading.Barrier(6), ObjectPath.size
+
+    def together(path: ObjectPath) -> int:
+        if path.name.endswith(".parquet"):
+            all_at_once.wait(PATIENCE_SECONDS)
+        return size(path)
+
+    monkeypatch.setattr(ObjectPath, "size", together)
+    assert due(place_of(archive), named) is not None
+
+
+def test_the_files_of_several_expired_segments_are_deleted_at_once(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    going = segments(archive.folder, IDENTITY)[:-1]
+    all_at_once, unlink = threading.Barrier(len(going)), ObjectPath.unlink
+
+    def together(path: ObjectPath) -> None:
+        if path.name.endswith((".parquet", ".expired")):
+            all_at_once.wait(PATIENCE_SECONDS)
+        unlink(path)
+
+    monkeypatch.setattr(ObjectPath, "unlink", together)
+    delete_segments(archive.folder, going)
+    assert len(all_files(archive.folder)) == 2
+
+
+def test_the_moments_that_a_refusal_names_are_found_by_several_requests_at_once(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = WholeLog(archive.source, archive.folder, IDENTITY)
+    (window,) = windows_of_files(whole, archive.folder, None)
+    all_at_once = threading.Barrier(6)
+    manifests_are_read(monkeypatch, lambda _: all_at_once.wait(PATIENCE_SECONDS) and None)
+    assert windows_of_files(whole, archive.folder, None) == (window,)
 
 
 def test_an_unreadable_manifest_behind_the_moment_does_not_matter(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

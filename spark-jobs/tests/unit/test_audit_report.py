@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
 from herdkeeper_jobs.audit.publish import publish

@@ -18,8 +18,7 @@ from played_bookie import PlayedBookie, ledger, nowhere, served
 from test_replication_audit import NAMES, PlayedCatalog, full, run_here, short, versioned
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, FindingKind
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, FindingKind
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import durable_file
 from herdkeeper_jobs.audit import cli

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from pyspark.sql import SparkSession
+from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 from test_checkpoint_manifest import IDENTITY, manifest
 
 from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
@@ -21,7 +24,7 @@ from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place
-from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
+from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described, load_rows, shares_of_tasks
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
@@ -32,13 +35,14 @@ from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.manifests.manifest import (
     Identity,
     Manifest,
+    ManifestFile,
     Position,
     Verification,
     commit_manifest,
     manifest_path,
     tablespace_folder,
 )
-from herdkeeper_jobs.wal.log_state import LogState, StateTransaction
+from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time
 
@@ -246,3 +250,28 @@ def test_a_file_that_is_no_manifest_is_no_base_and_older_ones_are_looked_at(tmp_
 def test_the_reasons_against_bases_are_short() -> None:
     assert described([]) == "this tablespace has none up to the target"
     assert described([BaseUnusable(f"b{number}") for number in range(5)]) == "b0; b1; b2; and 2 older ones"
+
+
+def test_many_small_files_of_a_base_are_read_in_few_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    cores = spark.sparkContext.defaultParallelism
+    tables = {replace(PARENT, name=f"t{number}", uuid=f"u{number}"): PARENT_ROWS[: number + 2] for number in range(4 * cores)}
+    path = write_checkpoint(tmp_path, tables)
+    manifest_ = open_manifest(path).manifest
+    base = CheckpointBase.of(manifest_, path, StartingPoint(manifest_.lsn.lsn))
+    rows = load_rows(spark, base)
+    try:
+        assert rows.rows.rdd.getNumPartitions() == 3 * cores < len(manifest_.files)
+        assert rows.rows.count() == sum(map(len, tables.values()))
+    finally:
+        rows.release()
+
+
+@given(st.lists(st.integers(1, 1 << 30), max_size=60), st.integers(1, 8))
+def test_each_file_of_a_base_is_in_one_task_and_no_task_has_much_more_than_another(sizes: list[int], cores: int) -> None:
+    files = [(number, ManifestFile(path=str(number), rows=1, size=size, hash="")) for number, size in enumerate(sizes)]
+    shares = shares_of_tasks(files, cores)
+    assert sorted(number for share in shares for number, _ in share) == list(range(len(files)))
+    assert all(shares)
+    loads = [sum(file.size for _, file in share) for share in shares]
+    assert max(loads, default=0) <= max(sizes, default=0) + sum(sizes) // max(1, len(shares))
+    assert len(shares) <= max(3 * cores, sum(sizes) // (64 << 20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import object_store_server
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +24,7 @@ from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import (
     NewParquetFile,
@@ -37,6 +40,7 @@ from herdkeeper_jobs.checkpoint.restorability import what_a_restore_changes, why
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile
+from herdkeeper_jobs.storage.object_path import ObjectWriter
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, file_size
 
 NUMBERS = TableDefinition(
@@ -66,7 +70,7 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     tables = (NUMBERS, EMPTY)
 
     folder = ParquetFolder(place)
-    written = write_tables(frame, tables, folder, "run-1")
+    written = write_tables(frame, tables, folder, Attempt.begin(folder.place, "run-1"))
     sync_folders(place, "run-1", place)
 
     assert written[0].digest == digest_of_rows(stored)
@@ -99,7 +103,9 @@ def test_a_run_of_which_a_task_failed_leaves_no_file_of_it(spark: SparkSession, 
     of_another_driver = "data/run-1/numbers/p-00000-0-another.parquet"
     write(place / of_another_driver, b"rows")
     with pytest.raises(PySparkException, match="7 bytes of key column 'k'"):
-        write_tables(spark.createDataFrame(pa.table(columns)).coalesce(1), (NUMBERS, EMPTY), ParquetFolder(place), "run-1")
+        write_tables(
+            spark.createDataFrame(pa.table(columns)).coalesce(1), (NUMBERS, EMPTY), ParquetFolder(place), Attempt.begin(place, "run-1")
+        )
     assert all_files(place) == {of_another_driver}
 
 
@@ -197,6 +203,67 @@ def test_large_rows_are_written_in_row_groups_of_some_megabytes_and_no_more_of_t
     assert max(metadata.row_group(number).num_rows for metadata in groups for number in range(metadata.num_row_groups)) * 100_000 < 40e6
     print(f"at most {most / 1e6:.0f} MB of 120 MB were held")
     assert most < 60e6
+
+
+def test_large_rows_are_read_again_by_row_groups_and_never_hundreds_of_them_at_once(tmp_path: Path) -> None:
+    """A thousand rows of 100 KB: they have nine times the megabytes of a row group."""
+    folder = ParquetFolder(tmp_path)
+    writer = data_files._TableWriter(WIDE, folder, "t.parquet", keeps_older_forms=False)
+    for first in range(0, 1_000, 100):
+        rows = [encode_row(WIDE, {"k": number, "x": os.urandom(100_000)}) for number in range(first, first + 100)]
+        keys, values = zip(*rows, strict=True)
+        writer.add(pa.RecordBatch.from_pydict({"row_key": keys, "row_value": values}))
+        writer.flush()
+    _, file = writer.finish()
+    usual, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        assert content_fault(folder, file, arrow_schema(WIDE)) == ""
+        largest = max(sum(len(value) for _, value in rows) for rows in stored_rows(folder, file, WIDE))
+    finally:
+        pa.set_memory_pool(usual)
+    assert largest < 11e6
+    assert counted.max_memory() < 50e6
+
+
+def test_what_many_tables_upload_to_an_object_store_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four tables with 5 MB each, of which their open files may hold 3 MB. A store's writer holds a part of 8 MB of each."""
+    monkeypatch.setattr(data_files, "_UPLOADED_BYTES", 3_000_000)
+    monkeypatch.setattr(data_files, "_HELD_BYTES", 500_000)
+    folder = ParquetFolder(object_store_server.new_bucket())
+    held: dict[int, int] = {}
+    most, write_part, close = 0, ObjectWriter.write, ObjectWriter.close
+
+    def counted(writer: ObjectWriter, data: bytes) -> int:
+        nonlocal most
+        held[id(writer)] = held.get(id(writer), 0) + len(data)
+        most = max(most, sum(held.values()))
+        return write_part(writer, data)
+
+    def closed(writer: ObjectWriter) -> None:
+        held.pop(id(writer), None)
+        close(writer)
+
+    monkeypatch.setattr(ObjectWriter, "write", counted)
+    monkeypatch.setattr(ObjectWriter, "close", closed)
+    stored = [encode_row(WIDE, {"k": number, "x": os.urandom(50_000)}) for number in range(400)]
+    columns = {"table_index": pa.array([number % 4 for number in range(400)], pa.int32()), "row_key": [key for key, _ in stored]}
+    batch = pa.RecordBatch.from_pydict(columns | {"row_value": [value for _, value in stored]})
+    opened = itertools.count()
+
+    def open_table(_: int) -> data_files._TableWriter:
+        return data_files._TableWriter(WIDE, folder, f"{next(opened)}.parquet", keeps_older_forms=False)
+
+    (result,) = data_files._write_task((batch.slice(first, 8) for first in range(0, 400, 8)), open_table)
+    assert most < 4_500_000
+    assert len(result) == next(opened) > 4
+    for position in range(4):
+        files = [row for row in result.to_pylist() if row["table_index"] == position]
+        digests = [RowDigest.parse(row["rows"], row["digest"]) for row in files]
+        assert sum(digests, RowDigest()) == digest_of_rows(stored[position::4])
+        for row in files:
+            file = ManifestFile(**{name: row[name] for name in ("path", "rows", "size", "hash")})
+            assert content_fault(folder, file, arrow_schema(WIDE)) == ""
 
 
 def test_a_null_in_a_column_that_is_declared_not_null_is_reported_by_name(tmp_path: Path) -> None:

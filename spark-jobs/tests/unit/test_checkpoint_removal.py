@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import object_store_server
 import obstore
 import pytest
 from places import all_files, write
+from played_bookie import PATIENCE_SECONDS
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
@@ -155,6 +158,39 @@ def test_files_that_are_missing_already_are_no_fault(place: StoredPath) -> None:
     (tablespace_folder(place, IDENTITY) / "data/run-1/t/c.parquet").unlink()
     assert remove_checkpoint(place, "run-1", leaving).files == 2
     assert all_files(place) == staying
+
+
+def test_an_object_store_is_asked_to_delete_several_files_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = object_store_server.new_bucket()
+    leaving = checkpoint(bucket, "run-1", 7, *(file_of("run-1", str(number)) for number in range(6)))
+    all_at_once, unlink = threading.Barrier(6), ObjectPath.unlink
+
+    def together(path: ObjectPath) -> None:
+        if path.name.endswith(".parquet"):
+            all_at_once.wait(PATIENCE_SECONDS)
+        unlink(path)
+
+    monkeypatch.setattr(ObjectPath, "unlink", together)
+    assert remove_checkpoint(bucket, "run-1", leaving).files == 6
+    assert all_files(bucket) == set()
+
+
+def test_the_manifests_that_may_name_a_file_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = object_store_server.new_bucket()
+    for number in range(6):
+        checkpoint(bucket, f"run-{number}", number, file_of(f"run-{number}", "a"))
+    staying = all_files(bucket)
+    write(tablespace_folder(bucket, IDENTITY) / "data/run-0/t/left.parquet", b"half")
+    all_at_once, read = threading.Barrier(6), ObjectPath.read_bytes
+
+    def together(path: ObjectPath) -> bytes:
+        all_at_once.wait(PATIENCE_SECONDS)
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectPath, "read_bytes", together)
+        assert remove_checkpoint(bucket, "run-0", None).files == 1
+    assert all_files(bucket) == staying
 
 
 def test_without_a_manifest_only_files_that_no_manifest_names_are_removed(place: StoredPath) -> None:

@@ -50,7 +50,7 @@ def ledger(ledger_id: int, last_entry_id: int | None, tablespace_uuid: str = TAB
     state = LedgerState.OPEN if last_entry_id is None else LedgerState.CLOSED
     segments = (Segment(0, ("b0",)),)
     custom = (("tablespaceuuid", tablespace_uuid.encode()),)
-    return LedgerMetadata(ledger_id, 3, 1, 1, 1, state, None, last_entry_id, segments, DigestType.CRC32C, custom_metadata=custom)
+    return LedgerMetadata(ledger_id, 1, 1, 1, state, None, last_entry_id, segments, DigestType.CRC32C, custom_metadata=custom)
 
 
 @dataclass

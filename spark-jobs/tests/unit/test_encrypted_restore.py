@@ -22,6 +22,7 @@ from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint import cli as checkpoint_cli
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import verify_files, write_tables
 from herdkeeper_jobs.checkpoint.reading import open_latest
@@ -90,7 +91,7 @@ def test_tasks_write_and_read_with_a_key_that_was_never_handed_to_them(spark: Sp
     columns = {"table_index": pa.array([0] * len(stored), pa.int32()), "row_key": [row[0] for row in stored]}
     tasks = PlayedTasks(pa.table(columns | {"row_value": [row[1] for row in stored]}))
     folder = ParquetFolder(tmp_path, FileKey.new(key))
-    written = write_tables(tasks, (PARENT,), folder, "run")
+    written = write_tables(tasks, (PARENT,), folder, Attempt.begin(folder.place, "run"))
     assert written[0].digest == digest_of_rows(stored)
     assert len(written[0].files) == 2
     verify_files(spark, [(PARENT, written[0])], folder)

@@ -30,6 +30,7 @@ from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.storage import object_path, object_store
 from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.object_store import why_unreachable
 from herdkeeper_jobs.storage.stored_path import create_if_absent, new_file, stored_path, why_unusable
 
 
@@ -260,6 +261,7 @@ def test_a_store_with_a_certificate_of_one_s_own_is_trusted_by_it_only(tmp_path:
     secure = object_store_server.OF_CHECKPOINTS | {ENDPOINT: f"https://127.0.0.1:{port}"}
     known = replace(object_store_server.SETTINGS, config=secure)
     obstore.put(replace(known, authorities=authority).open(name), "a", b"content")
-    with pytest.raises(obstore.exceptions.BaseError):
+    with pytest.raises(obstore.exceptions.BaseError) as refused:
         obstore.get(known.open(name), "a")
+    assert "its certificate is not trusted (endpoint, caSecretRef)" in why_unreachable(refused.value)
     server.stop()

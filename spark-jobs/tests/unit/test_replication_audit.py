@@ -18,8 +18,7 @@ from herdkeeper.codecs.bookkeeper.entry import Entry, EntryDigest
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.copy_reader import TaskRunner
 from herdkeeper_jobs.audit.job import AuditInvariantError, AuditResult, audit
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_names, findings_of_placement

@@ -13,7 +13,8 @@ import pytest
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP
 from herdkeeper.sql.connection import Connection
-from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
+from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError, TransactionEnded
+from herdkeeper.sql.frames import Executed
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.manifests.manifest import ManifestIndex
 from herdkeeper_jobs.restore import bookkeeping, run
@@ -72,10 +73,14 @@ class PlayedLeader:
 
     open: dict[int, ServerError | None]
     ended: list[int] = field(default_factory=list)
+    is_restored: bool = False
 
-    def query(self, sql: str) -> list[dict[str, int]]:
-        assert sql == "SELECT * FROM systransactions"
-        return [{"txid": number} for number in self.open]
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        if sql == "SELECT * FROM systransactions":
+            return [{"txid": number} for number in self.open]
+        if self.is_restored:
+            raise ServerError(f"no such table {OURS}")
+        return [{"detail": HEADER.to_json()}]
 
     def rollback(self, transaction_id: int) -> None:
         if (refusal := self.open[transaction_id]) is not None:
@@ -87,6 +92,13 @@ def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile
     leader = PlayedLeader({7: None, 8: ServerError("no such transaction 8"), 9: None})
     assert end_lost(cast(Connection, leader)) == 2
     assert leader.ended == [7, 9]
+
+
+def test_a_driver_that_goes_on_after_another_one_has_ended_rolls_back_no_transaction_of_a_user() -> None:
+    leader = PlayedLeader({7: None}, is_restored=True)
+    with pytest.raises(ServerError, match="no such table"):
+        end_lost(cast(Connection, leader))
+    assert leader.ended == []
 
 
 def test_a_former_leader_is_not_asked_to_roll_back() -> None:
@@ -159,15 +171,27 @@ class ReadyTablespace:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
         if OURS in sql:
             raise ServerError(f"no such table {OURS}")
-        self.changed += [] if sql.startswith("CREATE TABLE IF NOT EXISTS") else [sql]
+        self.changed.append(sql)
         return 1
+
+    def begin(self) -> ReadyTablespace:
+        return self
+
+    def run(self, sql: str) -> Executed:
+        return Executed(self.execute(sql), 0 if sql.startswith("ALTER") else self.id)
+
+    def commit(self) -> None:
+        return
+
+    def rollback(self) -> None:
+        return
 
     @contextmanager
     def transaction(self) -> Iterator[ReadyTablespace]:
         yield self
 
 
-def test_a_driver_that_goes_on_after_another_one_has_ended_changes_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_goes_on_after_another_one_has_ended_changes_no_row_and_makes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     keyed = TableDefinition("demo", "keyed", "u", (Column("k", ColumnType.LONG, 0, nullable=False),), ("k",), auto_increment=True)
     manifest = SimpleNamespace(highest_auto_increment=4)
     source = SimpleNamespace(tables=(SimpleNamespace(name="keyed", definition=keyed, manifest=manifest, indexes=()),))
@@ -179,6 +203,67 @@ def test_a_driver_that_goes_on_after_another_one_has_ended_changes_no_row(monkey
     assert ready.changed == []
 
 
+class LockedTablespace(ReadyTablespace):
+    """A tablespace with our bookkeeping and open transactions. A transaction that is not open executes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: set[int] = set()
+        self.begun = 0
+
+    def begin(self) -> ReadyTablespace:
+        self.begun += 1
+        self.open.add(self.begun)
+        return LockedTransaction(self, self.begun)
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, object]]:
+        if "systransactions" in sql:
+            return [{"txid": number} for number in self.open]
+        return [{"detail": HEADER.to_json()}]
+
+    def rollback(self, transaction_id: int = 0) -> None:
+        self.open.discard(transaction_id)
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
+        self.changed.append(sql)
+        return 1
+
+
+class LockedTransaction(ReadyTablespace):
+    def __init__(self, tablespace: LockedTablespace, number: int) -> None:
+        super().__init__()
+        self.id = number
+        self._tablespace = tablespace
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
+        if self.id not in self._tablespace.open:
+            raise TransactionEnded(f"transaction {self.id} not found")
+        return self._tablespace.execute(sql)
+
+    def commit(self) -> None:
+        self._tablespace.open.remove(self.id)
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE t", "CREATE BRIN INDEX i", "ALTER TABLE t ADD CONSTRAINT k"])
+def test_a_definition_that_stands_still_behind_its_mark_is_refused_once_another_driver_has_ended(
+    monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    tablespace = LockedTablespace()
+    mark = bookkeeping.mark
+
+    def marked(*arguments: Any) -> None:
+        mark(*arguments)
+        bookkeeping.end(cast(Connection, tablespace))
+
+    monkeypatch.setattr(bookkeeping, "mark", marked)
+    with pytest.raises(TransactionEnded):
+        bookkeeping.define(cast(Connection, tablespace), statement)
+    assert (statement not in tablespace.changed, tablespace.changed[-1]) == (True, f"DROP TABLE `{OURS}`")
+    monkeypatch.setattr(bookkeeping, "mark", mark)
+    bookkeeping.define(cast(Connection, tablespace), statement)
+    assert tablespace.changed[-1] == statement
+
+
 class MadeTablespace(ReadyTablespace):
     """A tablespace with indexes, which refuses to alter an indexed column, as HerdDB does."""
 
@@ -187,12 +272,14 @@ class MadeTablespace(ReadyTablespace):
         self.indexes = indexes
 
     def query(self, sql: str) -> list[dict[str, object]]:
+        if "systables" in sql:
+            return [{"table_name": "paths", "systemtable": "false", "tablespace": self.tablespace}] if self.indexes else []
         return [{"index_name": name, "tablespace": self.tablespace} for name in self.indexes] if "sysindexes" in sql else []
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> int:
         if sql.startswith("ALTER TABLE") and self.indexes:
             raise ServerError("cannot alter indexed v in table paths")
-        return super().execute(sql, parameters)
+        return 1 if OURS in sql else super().execute(sql, parameters)
 
 
 def test_a_restore_that_goes_on_alters_no_column_that_has_its_index_already() -> None:
@@ -204,5 +291,9 @@ def test_a_restore_that_goes_on_alters_no_column_that_has_its_index_already() ->
     empty, made = MadeTablespace(), MadeTablespace("by_v")
     for tablespace in (empty, made):
         run._make_tables(cast(Any, tablespace), cast(Any, source), {})
-    assert [statement.partition("`")[0] for statement in empty.changed] == ["ALTER TABLE ", "CREATE BRIN INDEX "]
+    assert [statement.partition("`")[0] for statement in empty.changed] == [
+        "CREATE TABLE IF NOT EXISTS ",
+        "ALTER TABLE ",
+        "CREATE BRIN INDEX ",
+    ]
     assert made.changed == []

@@ -15,7 +15,7 @@ from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, Table
 from herdkeeper_jobs.errors import RestoreRefused
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.circle import Circle, read_circle
-from herdkeeper_jobs.restore.circle_load import _pieces
+from herdkeeper_jobs.restore.circle_load import _pieces, _read_together
 from herdkeeper_jobs.restore.row_order import Rows
 from herdkeeper_jobs.restore.source import open_source
 
@@ -94,11 +94,44 @@ def test_a_chunk_has_fewer_rows_of_a_table_whose_rows_are_large(tmp_path: Path) 
     circle = read_circle(source.tables, groups, source.folder)
     (rows,) = circle.order.steps
     assert isinstance(rows, Rows)
-    chunks = [circle.tables_of(piece.rows.numbers).tolist() for piece in _pieces(circle, rows, 0, frozenset())]
+    chunks = [circle.tables_of(piece.rows.numbers).tolist() for piece in _pieces(circle, rows, 0, {}, frozenset())]
     assert list(chain(*chunks)) == circle.tables_of(rows.numbers).tolist()
     assert max(chunk.count(0) for chunk in chunks) == 10
     assert max(chunk.count(1) for chunk in chunks) == 1
     assert len(chunks) < 40
+
+
+def _of_zeros(path: Path, rows: int, size: int) -> tuple[Circle, Rows]:
+    columns = (Column("id", ColumnType.LONG, 0), Column("up", ColumnType.LONG, 1), Column("content", ColumnType.BYTES, 2))
+    page = TableDefinition(
+        "demo", "page", "uuid-page", columns, ("id",), foreign_keys=(ForeignKey("lies_below", "uuid-page", ("up",), ("id",)),)
+    )
+    circle = _circle(path, {page: [{"id": number, "up": number - 1 if number else None, "content": bytes(size)} for number in range(rows)]})
+    (step,) = circle.order.steps
+    assert isinstance(step, Rows)
+    return circle, step
+
+
+def test_rows_that_take_no_room_in_their_file_fill_no_memory(tmp_path: Path) -> None:
+    """A restore of 1,000 rows of 100 KB zeros would have sent them in one transaction, after reading 128 times as many."""
+    circle, rows = _of_zeros(tmp_path, 400, 1 << 19)
+    assert min(group.chunk_rows for group in circle.groups) > 50, "as it would be by the bytes in the file"
+    pieces = list(_pieces(circle, rows, 0, {}, frozenset()))
+    assert [number for piece in pieces for number in piece.rows.numbers.tolist()] == list(range(400))
+    assert max(piece.size for piece in pieces) <= 3 << 20
+    assert max(sum(piece.size for piece in together) for together in _read_together(pieces)) <= 128 << 20
+    assert [piece for together in _read_together(pieces) for piece in together] == pieces
+
+
+def test_a_restore_goes_on_behind_chunks_that_an_earlier_image_made_larger(tmp_path: Path) -> None:
+    circle, rows = _of_zeros(tmp_path, 40, 1 << 19)
+    whole = [(piece.chunk.step, piece.chunk.rows) for piece in _pieces(circle, rows, 100, {}, frozenset())]
+    done = {"`page`, in order+100": 17, "`page`, in order+123": 2}
+    left = [(piece.rows.numbers[0], piece.chunk.rows) for piece in _pieces(circle, rows, 100, done, frozenset())]
+    assert sum(count for _, count in whole) == 40
+    assert left[0][0] == 17
+    assert {row for first, count in left for row in range(first, first + count)} == set(range(17, 40)) - {23, 24}
+    assert sum(count for _, count in left) == 21, "each row once"
 
 
 def test_numbers_of_two_types_are_compared_as_doubles_and_rows_of_others_are_refused_by_name(tmp_path: Path) -> None:
@@ -169,6 +202,25 @@ def test_a_row_that_looks_like_its_own_child_does_not_come_in_with_half_a_key(tm
     tables = source.tables[:1]
     with pytest.raises(RestoreRefused, match=r"2 rows of 'employee' refer to each other .* one of them: employee id = 7\."):
         read_circle(tables, row_groups(enumerate(tables), source.folder, 1000, 1 << 18), source.folder)
+
+
+def test_a_row_that_refers_to_itself_is_refused_before_any_table_is_made_if_no_update_accepts_its_key(tmp_path: Path) -> None:
+    def circle(folder: str, key: str, up: int) -> Circle:
+        """Row 7 refers to row 8, which has nulls. If it refers to itself, too, it comes in with a null, and is updated."""
+        names = (key, "own", "up", "friend")
+        keys = tuple(ForeignKey(name, "uuid-page", (name,), ("own",)) for name in ("up", "friend"))
+        columns = tuple(Column(name, ColumnType.LONG, place) for place, name in enumerate(names))
+        table = TableDefinition("demo", "page", "uuid-page", columns, (key,), foreign_keys=keys)
+        rows: list[dict[str, Stored]] = [{key: 7, "own": 7, "up": up, "friend": 8}, {key: 8, "own": 8, "up": None, "friend": None}]
+        return _circle(tmp_path / folder, {table: rows})
+
+    long, fits = "k" * 129, "k" * 128
+    (updated,) = circle("fits", fits, 7).order.steps
+    assert isinstance(updated, Rows)
+    assert updated.turns.tolist() == [0, 1]
+    assert _numbers(circle("no update", long, 8)) == [[1, 0]]
+    with pytest.raises(RestoreRefused, match=r"table 'page': rows that refer to themselves .* none accepts the name k{40}… of the primary"):
+        circle("long", long, 7)
 
 
 def _with_keys(*keys: ForeignKey) -> TableDefinition:

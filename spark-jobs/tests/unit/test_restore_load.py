@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, cast
 
+import object_store_server
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
+from played_bookie import PATIENCE_SECONDS
+from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.sql.errors import ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRetryable
@@ -18,6 +21,7 @@ from herdkeeper_jobs.restore.chunks import Chunk, RowGroup, row_groups, rows_per
 from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_group
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import open_source
+from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 STATEMENT = "INSERT INTO `t` (`k`) VALUES (?)"
@@ -200,6 +204,20 @@ def test_large_rows_go_in_smaller_transactions(rows: int, size: int, expected: i
     from herdkeeper_jobs.manifests.manifest import ManifestFile
 
     assert rows_per_chunk(ManifestFile(path="f", rows=rows, size=size, hash=""), 20, 1000) == expected
+
+
+def test_the_footers_of_several_files_are_read_at_once_from_an_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source(write_checkpoint(object_store_server.new_bucket(), {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}))
+    expected = row_groups(enumerate(source.tables), source.folder, 20, 1 << 30)
+    all_at_once, size = threading.Barrier(4), ObjectPath.size
+
+    def together(path: ObjectPath) -> int:
+        all_at_once.wait(PATIENCE_SECONDS)
+        return size(path)
+
+    monkeypatch.setattr(ObjectPath, "size", together)
+    assert row_groups(enumerate(source.tables), source.folder, 20, 1 << 30) == expected
+    assert [group.table for group in expected] == sorted(group.table for group in expected)
 
 
 def test_a_row_group_is_loaded_in_chunks_without_those_that_are_done(place: StoredPath) -> None:

@@ -25,7 +25,7 @@ from test_checkpoint_manifest import IDENTITY, manifest
 from test_wal_fold import COLUMNS, Log, Tables, folded, logs, timeline_of
 from test_wal_increment import folded_on, starting_point
 
-from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntry, LogEntryType, decode_log_entry, encode_log_entry
 from herdkeeper.codecs.herddb.record import encode_row
 from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 from herdkeeper.codecs.herddb.table import TableDefinition
@@ -532,7 +532,7 @@ def stamped_logs(draw: st.DrawFn) -> Log:
     log = draw(logs())
     clocks = draw(st.lists(st.integers(1, 40), min_size=len(log), max_size=len(log)))
     for (lsn, item), millis in zip(log, clocks, strict=True):
-        rows = encoded(item) if item.type.changes_a_row else (item.key, item.value)
+        rows = encoded(item) if item.type in ROW_CHANGES else (item.key, item.value)
         found.append((lsn, replace(item, timestamp_millis=millis, key=rows[0], value=rows[1])))
     return found
 

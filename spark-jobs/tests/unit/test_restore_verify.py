@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from xxhash import xxh3_128_hexdigest
 from herdkeeper.codecs.herddb.record import Stored, encode_row
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import Column, ColumnType
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ConnectionLost
 from herdkeeper.sql.frames import Value, decode_chunk, encode_value
@@ -28,6 +30,7 @@ from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.restore import verify
 from herdkeeper_jobs.restore.chunks import row_groups
+from herdkeeper_jobs.restore.rows import digest
 from herdkeeper_jobs.restore.session import Session, Target
 from herdkeeper_jobs.restore.source import Source, open_source
 from herdkeeper_jobs.restore.verify import (
@@ -157,6 +160,26 @@ def test_the_rows_of_sql_have_the_same_digest_in_any_order_and_though_a_scan_bro
     answered = list(reversed(PARENT_ROWS))
     assert digest_in_sql(cast(Session, PlayedNode(answered, 2)), source.tables[0]) == expected
     assert digest_in_sql(cast(Session, PlayedNode(answered[1:], 0)), source.tables[0]) != expected
+
+
+def test_of_many_altered_tables_some_are_named_so_that_the_summary_fits() -> None:
+    few = Verified(9, 3, ("a", "b"))
+    many = Verified(9, 900, tuple(str(number) + "\U0001d11e" * 120 for number in range(900)))
+    assert few.sentence == "9 rows of 3 tables compared with the checkpoint's by digest; altered tables, compared with its files: a, b"
+    assert many.sentence.endswith(" and 895 more")
+    summary = RestoreSummary("r", JobOutcome.SUCCEEDED, "\U0001d11e" * 500, verified=many.sentence)
+    assert RestoreSummary.from_json(summary.to_json()).verified == many.sentence
+
+
+def test_large_rows_are_digested_one_after_the_other_and_not_held() -> None:
+    tracemalloc.start()
+    try:
+        found = digest(PARENT, ([number, None, None, bytes(1_000_000)] for number in range(200)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.rows == 200
+    assert most < 20e6
 
 
 SYSTEM: dict[str, list[dict[str, object]]] = {

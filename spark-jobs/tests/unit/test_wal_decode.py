@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntry, LogEntryType, decode_log_entry, encode_log_entry
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.wal.batch_decode import decode_common_entries
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
@@ -30,7 +30,7 @@ def entries(draw: st.DrawFn) -> LogEntry:
         key, value = b"", b""
     elif kind is LogEntryType.DELETE:
         value = b""
-    elif not kind.changes_a_row:
+    elif kind not in ROW_CHANGES:
         key = b""
     return LogEntry(draw(INT64), kind, draw(INT64), name, key, value)
 

@@ -18,7 +18,7 @@ from plain_placing import place
 from pyspark.sql import Row, SparkSession
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index, encode_index
-from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, encode_table
 from herdkeeper_jobs.spark_tasks import RowsInTasks, map_in_tasks
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
@@ -200,7 +200,7 @@ def replayed(log: Log) -> Tables:
 
 def timeline_of(log: Log, start: StartingPoint | None = None) -> Timeline:
     control = [
-        ControlEntry(lsn, item.type, item.transaction_id, item.table, item.value) for lsn, item in log if not item.type.changes_a_row
+        ControlEntry(lsn, item.type, item.transaction_id, item.table, item.value) for lsn, item in log if item.type not in ROW_CHANGES
     ]
     return walk(Control.of(control), start)
 
@@ -215,7 +215,7 @@ def folded(log: Log) -> Tables:
     timeline = timeline_of(log)
     last: dict[tuple[int, bytes], tuple[tuple[Lsn, Lsn], LogEntry]] = {}
     for lsn, item in log:
-        if item.type.changes_a_row and (placement := place(timeline, lsn, item.transaction_id, item.table)) is not None:
+        if item.type in ROW_CHANGES and (placement := place(timeline, lsn, item.transaction_id, item.table)) is not None:
             key = placement.table, item.key
             last[key] = max(last.get(key, ((placement.applied, lsn), item)), ((placement.applied, lsn), item), key=lambda pair: pair[0])
     tables: Tables = {live.uuid: {} for live in timeline.tables}

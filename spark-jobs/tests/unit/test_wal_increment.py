@@ -29,7 +29,7 @@ from test_wal_fold import (
 )
 
 from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
-from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntry, LogEntryType
 from herdkeeper.codecs.herddb.table import encode_table
 from herdkeeper_jobs.manifests.continuation import Continuation
 from herdkeeper_jobs.wal.fold import BaseChanges, highest_auto_increments, last_changes, place_changes, with_base
@@ -81,7 +81,7 @@ def folded_on(base: Tables, start: StartingPoint, log: Log) -> tuple[Tables, Tim
             tables[uuid] = dict(rows)
     changes = []
     for lsn, item in part:
-        if item.type.changes_a_row and (placement := place(timeline, lsn, item.transaction_id, item.table)) is not None:
+        if item.type in ROW_CHANGES and (placement := place(timeline, lsn, item.transaction_id, item.table)) is not None:
             changes.append((placement.applied, lsn, placement.table, item))
     for _, _, position, item in sorted(changes, key=lambda change: change[:2]):
         rows = tables[timeline.tables[position].uuid]

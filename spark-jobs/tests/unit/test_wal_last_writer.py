@@ -15,7 +15,7 @@ from plain_placing import place
 from test_wal_fold import Log, Tables, create, entry, folded, in_one_ledger, insert, logs, replayed, timeline_of
 from test_wal_increment import starting_point
 
-from herdkeeper.codecs.herddb.log_entry import LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType, encode_log_entry
 from herdkeeper_jobs.wal import batch_place, last_writer
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
@@ -37,7 +37,7 @@ def row_changes(log: Log) -> pa.Table:
         "payload": pa.array([encode_log_entry(item) for _, item in log], pa.binary()),
     }
     decoded = pa.Table.from_batches(decode_batches([pa.RecordBatch.from_pydict(payloads)]), schema=LOG_SCHEMA)
-    return decoded.filter(pa.array([item.type.changes_a_row for _, item in log], pa.bool_()))
+    return decoded.filter(pa.array([item.type in ROW_CHANGES for _, item in log], pa.bool_()))
 
 
 def placed_one_by_one(changes: pa.Table, timeline: Timeline) -> list[dict[str, object]]:
@@ -229,20 +229,37 @@ def test_a_fold_keeps_the_last_one_of_each_key_in_the_order_of_application(form:
 
 @pytest.mark.parametrize("size", [4, 8])
 def test_keys_whose_lowest_bits_are_alike_are_folded_as_fast_as_others(size: int) -> None:
-    keys = pa.table({"row_key": pa.array([number.to_bytes(size, "big") for number in range(100_000)], pa.binary())})
-    hashes = last_writer._hashes(keys)
-    assert len(np.unique(hashes)) == 100_000
-    assert len(np.unique(hashes & np.uint64(0xFFFF))) > 50_000, "Arrow groups numbers by their lowest bits"
+    keys = pa.array([number.to_bytes(size, "big") for number in range(100_000)], pa.binary())
+    for seed in (last_writer._OWN_SEED, 0x3EFE0CC99EE6C41B, 0x4B984F4A51071AE6, 0, 1 << 63):
+        hashes = last_writer._hashes_of(keys, seed)
+        assert len(np.unique(hashes)) == 100_000
+        assert len(np.unique(hashes & np.uint64(0xFFFF))) > 50_000, "Arrow groups numbers by their lowest bits"
 
 
 def test_keys_of_two_lengths_with_one_hash_are_two_keys() -> None:
-    """Whoever inserts rows can find such keys."""
     seven = b"seven b"
-    step = int(last_writer._LENGTH_MULTIPLIER)
+    step = last_writer._OWN_SEED | 1
     eight = (int.from_bytes(seven, "little") ^ (7 * step ^ 8 * step) % (1 << 64)).to_bytes(8, "little")
     rows = pa.Table.from_batches([changes_of(np.arange(3), 0, [seven, eight, seven].__getitem__)])
     assert len(set(last_writer._hashes(rows).tolist())) == 1
     assert fold(rows).column("row_key").to_pylist() == [eight, seven]
+
+
+def test_nobody_can_choose_keys_that_all_come_to_one_task(blocks: Blocks) -> None:
+    """Without a secret each step of a hash can be undone, and its result be chosen. A difference of the highest bits needs no secret."""
+    multiplier, step, word = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 1 << 64  # those of a hash that had no secret
+
+    def mixed(number: int) -> int:
+        product = number * multiplier % word
+        return product ^ product >> 32
+
+    words = [(first, mixed(16 * step % word ^ first)) for first in range(2_000)]
+    words += [(first ^ 1 << 63, second ^ (1 << 63 | 1 << 31)) for first, second in words]
+    words += [(first ^ (1 << 63 | 1 << 31), second ^ (1 << 63 | 1 << 31)) for first, second in words[:2_000]]
+    chosen = [b"".join(part.to_bytes(8, "little") for part in parts) for parts in words]
+    assert len(np.unique(last_writer._hashes(pa.table({"row_key": pa.array(chosen, pa.binary())})))) == len(chosen)
+    sent = list(to_blocks([changes_of(np.arange(len(chosen)), 0, chosen.__getitem__)], 8, blocks))
+    assert sorted(batch.column("bucket")[0].as_py() for batch in sent) == list(range(8))
 
 
 def test_the_same_key_of_two_tables_is_two_keys() -> None:

@@ -26,7 +26,7 @@ from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import delete_segments, due, sweep
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, prove
-from herdkeeper_jobs.archive.znodes import expiry_order, held_at, held_from, publish_progress, published_progress
+from herdkeeper_jobs.archive.znodes import expiry_order, held_from, publish_progress, published_progress
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.durable_file import FULL
@@ -177,7 +177,7 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         publish_progress(catalog.client, place, progress)
         _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
         delete_segments(place.folder, expiring.going)
-        return replace(progress, held=held_at(place, newest), expiry_trouble="")
+        return replace(progress, expiry_trouble="")
     except Exception as error:
         failed = _failed(error)
         _log.warning("nothing expires", outcome=failed.outcome.value, sentence=failed.sentence)

@@ -82,19 +82,19 @@ def _pieces(
     successors = log.successors()
     held: list[pa.RecordBatch] = []
     size = 0
+    next_ledger: int | None = None
     for metadata, last in readable:
         first = begin.entry_id if begin is not None and begin.ledger_id == metadata.ledger_id else 0
         for batch in _entries(log, metadata, first, last, settings):
             held.append(batch)
             size += batch.column("payload").nbytes
             ended = metadata.last_entry_id == batch.column("entry_id")[-1].as_py()
+            next_ledger = successors.get(metadata.ledger_id) if ended else None
             if size >= segment_bytes:
-                yield pa.Table.from_batches(held), successors.get(metadata.ledger_id) if ended else None
+                yield pa.Table.from_batches(held), next_ledger
                 held, size = [], 0
     if held:
-        at = Lsn(held[-1].column("ledger_id")[-1].as_py(), held[-1].column("entry_id")[-1].as_py())
-        ends = {metadata.ledger_id: metadata.last_entry_id for metadata, _ in readable}
-        yield pa.Table.from_batches(held), successors.get(at.ledger_id) if ends[at.ledger_id] == at.entry_id else None
+        yield pa.Table.from_batches(held), next_ledger
 
 
 def _entries(log: LogSource, metadata: LedgerMetadata, first: int, last: int, settings: ReadSettings) -> Iterator[pa.RecordBatch]:

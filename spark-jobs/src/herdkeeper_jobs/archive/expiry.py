@@ -23,6 +23,7 @@ from herdkeeper_jobs.manifests.manifest import Outline, read_outline
 from herdkeeper_jobs.manifests.manifest import manifest_path as checkpoint_path
 from herdkeeper_jobs.storage.stored_path import (
     StoredPath,
+    asked_of_each,
     file_size,
     names_from,
     remove_empty_folder,
@@ -99,12 +100,10 @@ def sweep(folder: StoredPath) -> None:
     there = {path for path in copies if path.with_name(path.name[1:].removesuffix(_EXPIRED)).is_file()}
     expired_manifests = [path for path in copies if path not in there]
     files = [_file_of(folder, read_segment_manifest(path)) for path in expired_manifests]
-    for file in files:
-        remove_file(file)
+    asked_of_each(files, remove_file)
     for run in {file.parent for file in files}:
         remove_empty_folder(run)
-    for path in expired_manifests:
-        remove_file(path)
+    asked_of_each(expired_manifests, remove_file)
 
 
 def _file_of(folder: StoredPath, segment: SegmentManifest) -> StoredPath:
@@ -134,11 +133,12 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
 
 
 def _missing_file(folder: StoredPath, base: Outline) -> str | None:
-    for file in base.files:
-        try:
-            size = file_size(folder / file.path)
-        except FileNotFoundError:
-            return file.path
-        if size != file.size:
-            return file.path
-    return None
+    sizes = asked_of_each([folder / file.path for file in base.files], _size)
+    return next((file.path for file, size in zip(base.files, sizes, strict=True) if size != file.size), None)
+
+
+def _size(path: StoredPath) -> int | None:
+    try:
+        return file_size(path)
+    except FileNotFoundError:
+        return None

@@ -129,16 +129,16 @@ def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | Non
     ahead, since stores answer in parallel. Raises as `segments`."""
     paths = _paths(folder)
     begin = _position([lsn_of_name(path) for path in paths], since)
-    yield from _linked(_read_ahead(paths[begin:]), folder, identity)
+    yield from _linked((_decoded(path, content) for path, content in _read_ahead(paths[begin:])), folder, identity)
 
 
-def _read_ahead(paths: Sequence[StoredPath]) -> Iterator[SegmentManifest]:
+def _read_ahead(paths: Sequence[StoredPath]) -> Iterator[tuple[StoredPath, bytes]]:
     for first in range(0, len(paths), ASKED_AT_ONCE):
         next_ones = paths[first : first + ASKED_AT_ONCE]
         for path, content in zip(next_ones, asked_of_each(next_ones, _content_or_error), strict=True):
             if isinstance(content, OSError):
                 raise content
-            yield _decoded(path, content)
+            yield path, content
 
 
 def _content_or_error(path: StoredPath) -> bytes | OSError:
@@ -150,9 +150,9 @@ def _content_or_error(path: StoredPath) -> bytes | OSError:
 
 def readable_segments(folder: StoredPath, identity: Identity) -> Iterator[SegmentManifest]:
     """Yields the readable segments of an archive in log order, with or without gaps. Raises OSError."""
-    for path in _paths(folder):
+    for path, content in _read_ahead(_paths(folder)):
         with contextlib.suppress(InvariantViolated):
-            yield from _chain((path,), folder, identity)
+            yield from _linked((_decoded(path, content),), folder, identity)
 
 
 def holds(segment: SegmentManifest, folder: StoredPath, lsn: Lsn) -> bool:

@@ -22,16 +22,10 @@ from herdkeeper.protocol.log_archive import (
     encode_archive_progress,
     expiry_order_path,
 )
-from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest
 from herdkeeper_jobs.bookkeeper.znode import put_znode
 from herdkeeper_jobs.errors import CheckpointRetryable
 from herdkeeper_jobs.log_source import read_znode
-
-
-def held_at(place: Place, newest: SegmentManifest | None) -> ArchivedRange | None:
-    """The range of an archive that ends with this segment, None for an empty one. Raises as `segment.segments`."""
-    oldest = oldest_segment(place.folder, place.identity)
-    return None if oldest is None or newest is None else held_from(oldest, newest)
 
 
 def held_from(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:

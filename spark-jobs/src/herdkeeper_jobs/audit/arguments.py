@@ -10,7 +10,7 @@ from pathlib import Path
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerState
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth
 from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.request import STATES, AuditRequest, LedgerFilter, TablespaceName
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument

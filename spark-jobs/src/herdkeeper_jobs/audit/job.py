@@ -21,8 +21,7 @@ from typing import assert_never
 import structlog
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, FindingKind, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added, health_of_bookies
 from herdkeeper_jobs.audit.copy_reader import CopyReader, TaskRunner

@@ -10,8 +10,7 @@ import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.scope import Scope
 from herdkeeper_jobs.bookkeeper.metadata import UndecodableMetadata, VersionedMetadata

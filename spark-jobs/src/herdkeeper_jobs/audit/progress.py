@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth
 from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.finding_rows import finding_of
 from herdkeeper_jobs.audit.portion import Counted, Portion

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Literal, assert_never
 
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
 from herdkeeper_jobs.audit.tables import MOST_LEDGERS, AuditRun, PastRun
 from herdkeeper_jobs.report.page import Verdict, header, in_bytes, legend, many, page, section, table, tiles, verdict

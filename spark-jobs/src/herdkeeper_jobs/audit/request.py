@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerState
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth
 from herdkeeper_jobs.audit.orphans import OrphanRule
 from herdkeeper_jobs.audit.placement import RackMap
 

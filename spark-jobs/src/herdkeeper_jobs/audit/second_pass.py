@@ -15,8 +15,7 @@ import pyarrow as pa
 import structlog
 
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added, copies_by_state
 from herdkeeper_jobs.audit.copy_reader import CopyReader
 from herdkeeper_jobs.audit.evaluate import findings_of_ledger

@@ -18,8 +18,7 @@ import pyarrow as pa
 import structlog
 from pyarrow import parquet
 
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, RepairOutcome, Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
 from herdkeeper_jobs.audit.finding_rows import finding_of, known_fields

@@ -13,8 +13,7 @@ import structlog
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.striping import EntryRange
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.comparison import blocks_in_doubt, contradicted, findings_of_lengths, segments_in_doubt
 from herdkeeper_jobs.audit.copy_reader import CopyReader

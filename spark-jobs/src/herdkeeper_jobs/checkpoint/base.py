@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -22,7 +23,7 @@ from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder, batches_in
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.manifests.manifest import Identity, Manifest, ManifestBase, ManifestFile, manifests_in, read_manifest
 from herdkeeper_jobs.spark_tasks import map_numbers
@@ -37,6 +38,8 @@ _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 1_000
 """Per file: rows may have some kilobytes each, and are Python objects here."""
 _NO_OLDER_FORM = -1, (None, b"")
+_TASKS_PER_CORE, _BYTES_OF_A_TASK = 3, 64 << 20
+"""Spark starts a task in about 30 ms, and repeats all of a task that failed."""
 ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
 """Stored rows, with the index of their table in the base."""
 
@@ -198,15 +201,28 @@ def _read(spark: SparkSession, base: CheckpointBase) -> DataFrame:
     folder = base.folder
     tables = [decode_table(bytes.fromhex(table.definition)) for table in base.manifest.tables]
     files = [(position, file) for position, table in enumerate(base.manifest.tables) for file in table.files]
+    shares = shares_of_tasks(files, spark.sparkContext.defaultParallelism)
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        position, file = files[number]
-        for rows in stored_rows(folder, file, tables[position]):
-            keys, values = zip(*rows, strict=True)
-            columns = [pa.array([position] * len(rows), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
-            yield pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA)
+        for position, file in shares[number]:
+            for rows in stored_rows(folder, file, tables[position]):
+                keys, values = zip(*rows, strict=True)
+                columns = [pa.array([position] * len(rows), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA)
 
-    return map_numbers(spark, len(files), read, ROW_SCHEMA)
+    return map_numbers(spark, len(shares), read, ROW_SCHEMA)
+
+
+def shares_of_tasks(files: Sequence[tuple[int, ManifestFile]], cores: int) -> list[list[tuple[int, ManifestFile]]]:
+    """Divides files among tasks, each with about as many bytes: many small ones need few tasks."""
+    tasks = min(len(files), max(_TASKS_PER_CORE * cores, sum(file.size for _, file in files) // _BYTES_OF_A_TASK))
+    shares: list[list[tuple[int, ManifestFile]]] = [[] for _ in range(tasks)]
+    loads = [(0, number) for number in range(tasks)]
+    for each in sorted(files, key=lambda one: one[1].size, reverse=True):
+        load, number = heappop(loads)
+        shares[number].append(each)
+        heappush(loads, (load + each[1].size, number))
+    return shares
 
 
 def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -228,7 +244,7 @@ def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinitio
     older = _older_forms(folder, file)
     number, (next_older, stored) = 0, next(older, _NO_OLDER_FORM)
     with folder.parquet_file(file.path) as content:
-        for batch in content.iter_batches(_ROWS_AT_ONCE):
+        for batch in batches_in(content, _ROWS_AT_ONCE):
             rows = [encoder.encode(row) for row in rows_of(batch)]
             while number <= next_older < number + len(rows):
                 key, value = stored
@@ -244,7 +260,7 @@ def _older_forms(folder: ParquetFolder, file: ManifestFile) -> Iterator[tuple[in
     if file.older_forms is None:
         return
     with folder.parquet_file(file.older_forms.path) as content:
-        for batch in content.iter_batches(_ROWS_AT_ONCE):
+        for batch in batches_in(content, _ROWS_AT_ONCE):
             # An earlier version kept no keys.
             keys = batch.column("key").to_pylist() if "key" in batch.schema.names else [None] * len(batch)
             yield from zip(batch.column("row").to_pylist(), zip(keys, batch.column("value").to_pylist(), strict=True), strict=True)

@@ -29,18 +29,21 @@ from herdkeeper.codecs.herddb.record import RowDecoder, RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
-from herdkeeper_jobs.checkpoint.removal import remove_uncommitted
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder, batches_in
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.spark_tasks import Batches, RowsInTasks, map_in_tasks
-from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, names_below, new_file, sync_folder
+from herdkeeper_jobs.storage.object_path import PART_BYTES, ObjectPath
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
 _HELD_BYTES = 32 * 1024 * 1024
 """Rows that a task holds, over all its tables, before it writes a row group. A reader of the group holds as much."""
+_UPLOADED_BYTES = 64 * 1024 * 1024
+"""What a task's open files may hold in an object store, over all its tables: each holds a part that is not full yet."""
 _SAMPLED_VALUES, _FEWEST_VALUES, _MOST_DISTINCT = 16_384, 100, 0.75
 _ROWS_READ_AT_ONCE = 1_000
 """Rows that a re-read holds decoded: rows may have some kilobytes each, and tasks share a pod."""
@@ -86,25 +89,24 @@ def folder_of(table: TableDefinition) -> str:
 
 
 def write_tables(
-    rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: ParquetFolder, run_id: str, altered: frozenset[str] = frozenset()
+    rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: ParquetFolder, attempt: Attempt, altered: frozenset[str] = frozenset()
 ) -> list[WrittenTable]:
-    """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one folder per table. `altered`: uuids of tables that may
-    have rows in an older form.
+    """Writes rows (table_index, row_key, row_value) to files of an attempt, in one folder per table of its run. `altered`: uuids of tables
+    that may have rows in an older form.
 
     Returns:
         The written files by table, in the order of `tables`; a table without rows has none. If a task fails, those of the others are
         removed: on a volume without room they would take what is left until somebody deletes the run.
     """
-    token = uuid.uuid4().hex[:8]
+    run_id, token = attempt.run_id, attempt.token
 
     def write(batches: Batches) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.attemptNumber()
-        name = f"p-{task:05d}-{attempt}-{token}{uuid.uuid4().hex[:8]}.parquet"
 
         def open_table(position: int) -> _TableWriter:
-            table = tables[position]
+            table, name = tables[position], f"p-{task:05d}-{attempt}-{token}{uuid.uuid4().hex[:8]}.parquet"
             return _TableWriter(table, folder, f"data/{run_id}/{folder_of(table)}/{name}", keeps_older_forms=table.uuid in altered)
 
         return _write_task(batches, open_table)
@@ -114,9 +116,8 @@ def write_tables(
         for row in map_in_tasks(rows, write, _RESULT_SCHEMA).collect():
             found[row["table_index"]].append(row)
     except Exception:
-        run = folder / f"data/{run_id}"
         with contextlib.suppress(OSError):
-            remove_uncommitted([run / name for name in names_below(run) if f"-{token}" in name])
+            attempt.discard(attempt.files)
         raise
     written = []
     for of_table in found:
@@ -164,7 +165,7 @@ def content_fault(folder: ParquetFolder, file: ManifestFile, schema: pa.Schema) 
     try:
         with folder.parquet_file(file.path) as content:
             found = content.schema_arrow
-            rows = sum(batch.num_rows for batch in content.iter_batches(_ROWS_READ_AT_ONCE))
+            rows = sum(batch.num_rows for batch in batches_in(content, _ROWS_READ_AT_ONCE))
     except InvariantViolated as error:
         return str(error)
     except pa.ArrowInvalid as error:
@@ -238,6 +239,11 @@ class NewParquetFile:
         self._opened(batch).write_batch(batch)
         self.rows += batch.num_rows
 
+    @property
+    def uploaded_bytes(self) -> int:
+        """The most that an object store's writer holds of it."""
+        return min(self._stream.size, PART_BYTES) if isinstance(self._folder.place, ObjectPath) else 0
+
     def finish(self) -> ManifestFile:
         """Makes the file durable and describes it."""
         self._opened(None).close()
@@ -292,6 +298,10 @@ class _TableWriter:
         if self._held_rows >= _ROWS_PER_GROUP:
             self.flush()
 
+    @property
+    def uploaded_bytes(self) -> int:
+        return self._file.uploaded_bytes + (0 if self._older is None else self._older.uploaded_bytes)
+
     def finish(self) -> tuple[RowDigest, ManifestFile]:
         self.flush()
         older = None if self._older is None else self._older.finish()
@@ -335,6 +345,7 @@ def _has_invalid_text(texts: pa.Array, stored: pa.Array) -> bool:
 
 def _write_task(batches: Batches, open_table: Callable[[int], _TableWriter]) -> Iterator[pa.RecordBatch]:
     writers: dict[int, _TableWriter] = {}
+    written: list[dict[str, object]] = []
     for batch in batches:
         for position, rows in by_table(batch):
             if position not in writers:
@@ -342,8 +353,12 @@ def _write_task(batches: Batches, open_table: Callable[[int], _TableWriter]) -> 
             writers[position].add(rows)
         while sum(writer.held_bytes for writer in writers.values()) > _HELD_BYTES:
             max(writers.values(), key=lambda writer: writer.held_bytes).flush()
-    if writers:
-        yield pa.RecordBatch.from_pylist([_result(position, writer) for position, writer in writers.items()], schema=_RESULT_SCHEMA)
+        while sum(writer.uploaded_bytes for writer in writers.values()) > _UPLOADED_BYTES:
+            largest = max(writers, key=lambda position: writers[position].uploaded_bytes)
+            written.append(_result(largest, writers.pop(largest)))  # its further rows get another file
+    written += (_result(position, writer) for position, writer in writers.items())
+    if written:
+        yield pa.RecordBatch.from_pylist(written, schema=_RESULT_SCHEMA)
 
 
 def _result(position: int, writer: _TableWriter) -> dict[str, object]:

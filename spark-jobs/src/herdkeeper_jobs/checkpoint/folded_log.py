@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.archive.parts import read_archived
 from herdkeeper_jobs.bookkeeper.reader import read_partition
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.origin import Origin
@@ -61,13 +62,13 @@ class Folded:
         return None if self.base is None else self.base.unproven_follower
 
 
-def fold_log(spark: SparkSession, origin: Origin, target: Target, folder: ParquetFolder, run_id: str) -> Folded:
-    """Reads the log behind an origin up to a target, and writes its tables to files of a run. Raises as `run_checkpoint`."""
+def fold_log(spark: SparkSession, origin: Origin, target: Target, folder: ParquetFolder, attempt: Attempt) -> Folded:
+    """Reads the log behind an origin up to a target, and writes its tables to files of an attempt. Raises as `run_checkpoint`."""
     with blocks_of(spark) as blocks:
-        return _fold(_read(spark, origin, blocks), origin, target, folder, run_id)
+        return _fold(_read(spark, origin, blocks), origin, target, folder, attempt)
 
 
-def _fold(read: TaskLog, origin: Origin, target: Target, folder: ParquetFolder, run_id: str) -> Folded:
+def _fold(read: TaskLog, origin: Origin, target: Target, folder: ParquetFolder, attempt: Attempt) -> Folded:
     cores = read.tasks.sparkSession.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the outline and the fold each scan the log.
     read.tasks.persist(StorageLevel.DISK_ONLY)
@@ -89,7 +90,7 @@ def _fold(read: TaskLog, origin: Origin, target: Target, folder: ParquetFolder, 
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
         partitions = fold_partitions(cores, extent.entries + origin.base_rows)
-        written = write_tables(last_changes(placed, partitions), timeline.tables, folder, run_id, timeline.altered)
+        written = write_tables(last_changes(placed, partitions), timeline.tables, folder, attempt, timeline.altered)
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}

@@ -11,7 +11,6 @@ the follower was held. So their stamps exceed that time at most by a clock's lea
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.base import ROW_SCHEMA, Base, BaseRows, BaseTable, BaseUnusable, proven_rows
 from herdkeeper_jobs.checkpoint.data_files import NewParquetFile
 from herdkeeper_jobs.checkpoint.file_check import file_fault
@@ -33,7 +33,7 @@ from herdkeeper_jobs.checkpoint.follower_stream import (
     StreamedTable,
     StreamedTableEnd,
 )
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder, batches_in
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.manifest import ManifestBase, ManifestFile, Position
 from herdkeeper_jobs.spark_tasks import map_numbers
@@ -67,10 +67,13 @@ class FollowerBase(Base):
 
     folder: ParquetFolder
     files: tuple[ManifestFile, ...]
+    attempt: Attempt
+    """The attempt that wrote the files."""
 
     def release(self) -> None:
         for file in self.files:
             remove_file(self.folder / file.path)
+        self.attempt.end()
 
 
 def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, folder: ParquetFolder, run_id: str) -> FollowerBase:
@@ -86,13 +89,15 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, folder: 
     position, held_millis = next(stream), time.time_ns() // 1_000_000
     if not isinstance(position, StreamedPosition) or position.tablespace_uuid != tablespace_uuid:
         raise InvariantViolated(f"the follower {node} gives tables of {position}, and not of the tablespace {tablespace_uuid}")
-    received = _Received(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
+    attempt = Attempt.begin(folder.place, run_id)
+    received = _Received(folder, f"data/{run_id}/{_PREFIX}{attempt.token}")
     try:
         for part in stream:
             received.take(part)
         files = received.finish()
     except BaseException:
         received.discard()
+        attempt.end()
         raise
     state = LogState(tuple(received.state_tables), tuple(sorted(received.indexes, key=lambda index: index.definition.name)))
     _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in received.tables))
@@ -105,6 +110,7 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, folder: 
         unproven_follower=node,  # nothing else has had its rows yet
         folder=folder,
         files=files,
+        attempt=attempt,
     )
 
 
@@ -198,7 +204,7 @@ def load_tables(spark: SparkSession, base: FollowerBase) -> BaseRows:
         if fault := file_fault(folder, files[number]):
             raise BaseUnusable(fault)
         with folder.parquet_file(files[number].path) as content:
-            for rows in content.iter_batches(_ROWS_AT_ONCE):
+            for rows in batches_in(content, _ROWS_AT_ONCE):
                 yield rows.cast(ROW_SCHEMA)
 
     try:

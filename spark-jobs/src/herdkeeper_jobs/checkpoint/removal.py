@@ -23,6 +23,7 @@ from herdkeeper_jobs.manifests.run_id import why_no_run_id
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import (
     StoredPath,
+    asked_of_each,
     found_below,
     names_from,
     remove_empty_folder,
@@ -63,48 +64,51 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
     if (why := why_no_run_id(run_id)) is not None:
         raise CheckpointRefused(why)
     if manifest is None:
-        leftovers = [_sweep(folder, {run_id}, _named_files(folder)) for folder in _folders_of(destination, run_id)]
+        leftovers = [_sweep(folder, {run_id}, named_files(folder)) for folder in _folders_of(destination, run_id)]
         return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
     if MANIFEST.fullmatch(manifest) is None:
         raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
     return _remove(destination / manifest, run_id, only_own=only_own)
 
 
-def remove_uncommitted(files: Sequence[StoredPath]) -> None:
+def remove_uncommitted(files: Sequence[StoredPath]) -> bool:
     """Tries to remove files that this driver wrote, and that no manifest will name; and their folders, if nothing else is in them.
+    Returns whether that was possible.
 
     What else the run left stays: a driver of the same run, on a node that was taken for lost, may commit that yet.
     """
     try:
-        _delete(files)
+        delete(files)
         for level in (0, 1):
             for place in {path.parents[level] for path in files if isinstance(path, Path)}:
                 remove_empty_folder(place)
     except OSError as error:
         _log.warning("leftovers stay", files=len(files), reason=str(error))
+        return False
+    return True
 
 
 def _remove(path: StoredPath, run_id: str, *, only_own: bool) -> Removed:
     folder = path.parent.parent
     for part in (folder.parent, folder, path.parent, path, folder / "data"):
-        _require_no_link(part)
+        require_no_link(part)
     tombstone = path.with_name(f".{path.name}.removed-by-{run_id}")
     # A manifest beside this removal's remains is a newer checkpoint, unless it has the same bytes.
     current = next((found for found in (tombstone, path) if found.is_file()), None)
     if current is None:
-        return Removed(False, *_sweep(folder, {run_id}, _named_files(folder)))
+        return Removed(False, *_sweep(folder, {run_id}, named_files(folder)))
     outline = _own_manifest(current, path)
     if only_own and outline.run_id != run_id:
-        return Removed(False, *_sweep(folder, {run_id}, _named_files(folder)))
+        return Removed(False, *_sweep(folder, {run_id}, named_files(folder)))
     files = _files_of(folder, outline)
     is_there = path.is_file() and path.read_bytes() == current.read_bytes()
-    others = _named_files(folder, without=path if is_there else None)
+    others = named_files(folder, without=path if is_there else None)
     if is_there:
         take_name(path, tombstone)
-    removed = _delete([file for file in files if file not in others])
+    removed = delete([file for file in files if file not in others])
     swept = _sweep(folder, {run_id, outline.run_id}, others)
     if not manifests_in(folder):
-        _delete([report_path(folder)])  # no checkpoint is left to show; otherwise the next run makes the report anew
+        delete([report_path(folder)])  # no checkpoint is left to show; otherwise the next run makes the report anew
     remove_file(tombstone)
     sync_folder(path.parent)
     return Removed(True, removed[0] + swept[0], removed[1] + swept[1], swept[2])
@@ -127,13 +131,13 @@ def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
     return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
 
 
-def _named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
+def named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
     """The files that a tablespace's manifests name, and copies of manifests under other names. Raises InvariantViolated if one is
     unreadable, since it may name any file. Raises OSError if they can't be listed: `Path.glob` would skip what it may not read."""
     place = folder / "manifests"
     names = (name for name in names_from(place) if fnmatchcase(name, "[0-9]*.json"))
     found = [path for path in (place / name for name in names) if path != without]
-    return {file for path in found for file in _files_of(folder, read_outline(path))}
+    return {file for outline in asked_of_each(found, read_outline) for file in _files_of(folder, outline)}
 
 
 def _files_of(folder: StoredPath, manifest: Outline) -> list[StoredPath]:
@@ -147,11 +151,11 @@ def _file_of(folder: StoredPath, name: str) -> StoredPath:
     if parts[:1] != ("data",) or len(parts) < 3 or any(part in ("..", ".") for part in parts):
         raise InvariantViolated(f"a manifest of {folder} names {name!r}, which is not in one of its runs' folders")
     for count in range(1, len(parts) + 1):
-        _require_no_link(folder.joinpath(*parts[:count]))
+        require_no_link(folder.joinpath(*parts[:count]))
     return folder.joinpath(*parts)
 
 
-def _require_no_link(path: StoredPath) -> None:
+def require_no_link(path: StoredPath) -> None:
     if path.is_symlink():
         raise InvariantViolated(f"{path} is a symbolic link, and its target is not the checkpoint's; remove the link")
 
@@ -163,9 +167,9 @@ def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -
     for run_id in sorted(run_ids):
         run = folder / "data" / run_id
         for part in (folder.parent, folder, folder / "data", run):
-            _require_no_link(part)
+            require_no_link(part)
         for found, folders in _walked(run):
-            count, freed = _delete([path for path in found if path not in named])
+            count, freed = delete([path for path in found if path not in named])
             files, size, kept = files + count, size + freed, kept + sum(path in named for path in found)
             for path in folders:
                 # Folders with a checkpoint's files stay. So do links, which are not followed.
@@ -183,7 +187,7 @@ def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
         yield [Path(place) / name for name in sorted(found)], [*(Path(place) / name for name in folders), Path(place)]
 
 
-def _delete(paths: Sequence[StoredPath]) -> tuple[int, int]:
+def delete(paths: Sequence[StoredPath]) -> tuple[int, int]:
     """Deletes files; returns how many existed, and their bytes."""
-    removed = [size for size in map(remove_file, paths) if size is not None]
+    removed = [size for size in asked_of_each(paths, remove_file) if size is not None]
     return len(removed), sum(removed)

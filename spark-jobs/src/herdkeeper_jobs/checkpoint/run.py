@@ -18,6 +18,7 @@ from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
+from herdkeeper_jobs.checkpoint.attempts import expire_attempts, noted
 from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described
 from herdkeeper_jobs.checkpoint.data_files import sync_folders, verify_files
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
@@ -27,7 +28,6 @@ from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, Follo
 from herdkeeper_jobs.checkpoint.history_files import publish_history
 from herdkeeper_jobs.checkpoint.node_http import follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log
-from herdkeeper_jobs.checkpoint.removal import remove_uncommitted
 from herdkeeper_jobs.checkpoint.restorability import what_a_restore_changes, why_unrestorable
 from herdkeeper_jobs.checkpoint.summary import Made, summary_of
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
@@ -170,7 +170,8 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, request: Checkpo
     folder = written_to.place
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     try:
-        folded = fold_log(spark, origin, target, written_to, request.run_id)
+        with noted(folder, request.run_id) as attempt:
+            folded = fold_log(spark, origin, target, written_to, attempt)
     finally:
         origin.release()
     files = [folder / part.path for table in folded.written for file in table.files for part in file.with_older_forms()]
@@ -179,7 +180,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, request: Checkpo
     try:
         proof = prove(folded, target, identity.tablespace_uuid)
     except InvariantViolated:
-        remove_uncommitted(files)
+        attempt.discard(files)
         raise
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - request.since, 3))
     manifest = manifest_of(identity, request.run_id, folded, proof.verified, making)
@@ -188,7 +189,10 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, request: Checkpo
     if committed.existed:
         _require_whole(spark, committed, folder)
         named = {folder / file.path for file in committed.manifest.files}
-        remove_uncommitted([path for path in files if path not in named])
+        attempt.discard([path for path in files if path not in named])
+    else:
+        attempt.end()
+    expire_attempts(folder, committed)
     published = publish_history(whole, folder, time.time_ns() // 1_000_000)
     passed_over = described(origin.passed_over, shown=1) if origin.passed_over else ""
     unrestorable = why_unrestorable(folded)

@@ -14,7 +14,7 @@ from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.entry import EntryDigest
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth
 from herdkeeper_jobs.bookkeeper.reader import digest_of
 from herdkeeper_jobs.copies.holding import Share
 

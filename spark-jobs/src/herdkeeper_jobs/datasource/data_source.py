@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, end_of_confirmed, ledger_pieces, read_partition
-from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
+from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, last_to_read, log_range, verified
 from herdkeeper_jobs.datasource.options import LEDGERS, PIN, UP_TO_LSN, OptionError, Range, SourceOptions, parse_options
 from herdkeeper_jobs.datasource.renewal import RenewingReader
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
@@ -126,7 +126,7 @@ class EntryReader(_Reader):
         missing = [ledger_id for ledger_id in options.ledger_ids if ledger_id not in known]
         if missing:
             raise OptionError(f"{LEDGERS}: ledger {missing[0]} does not exist below {options.ledgers_root}")
-        specs = cut_pieces([_checked(piece, options) for piece in pieces], addresses, options.partitions, options.read)
+        specs = cut_pieces(verified(pieces, options), addresses, options.partitions, options.read)
         return [EntryPartition(spec) for spec in specs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -172,10 +172,4 @@ def _bounds(ledger_id: int, last: int, wanted: Range) -> tuple[int, int]:
         if ledger_id < wanted.after.ledger_id:
             return -1, 0
         first = wanted.after.entry_id + 1
-    if wanted.up_to is not None and Lsn(ledger_id, last) > wanted.up_to:
-        last = wanted.up_to.entry_id if ledger_id == wanted.up_to.ledger_id else -1
-    return last, first
-
-
-def _checked(piece: LedgerPiece, options: SourceOptions) -> LedgerPiece:
-    return replace(piece, digest=replace(piece.digest, checked=options.verify))
+    return last_to_read(Lsn(ledger_id, last), wanted.up_to), first

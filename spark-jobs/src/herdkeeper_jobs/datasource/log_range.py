@@ -48,15 +48,19 @@ def log_range(log: LogSource, wanted: Range, options: SourceOptions, most: int |
         first = 0
         if begin is not None and metadata.ledger_id == begin.ledger_id:
             first = begin.entry_id + (1 if wanted.restart is None else 0)
-        for piece in ledger_pieces(metadata, _last(Lsn(metadata.ledger_id, last), wanted.up_to), first):
+        for piece in ledger_pieces(metadata, last_to_read(Lsn(metadata.ledger_id, last), wanted.up_to), first):
             taken, left = _taken(piece, wanted.after, left)
             kept.extend(taken)
     end = Lsn(kept[-1].ledger_id, kept[-1].entries.last) if kept else None
-    checked = tuple(replace(piece, digest=replace(piece.digest, checked=options.verify)) for piece in kept)
-    return LogRange(PartitionSpec(checked, log.catalog.bookie_addresses(), options.read), wanted.after, end)
+    return LogRange(PartitionSpec(tuple(verified(kept, options)), log.catalog.bookie_addresses(), options.read), wanted.after, end)
 
 
-def _last(end: Lsn, up_to: Lsn | None) -> int:
+def verified(pieces: Sequence[LedgerPiece], options: SourceOptions) -> list[LedgerPiece]:
+    """The pieces, with their entries' digests checked if the options say so."""
+    return [replace(piece, digest=replace(piece.digest, checked=options.verify)) for piece in pieces]
+
+
+def last_to_read(end: Lsn, up_to: Lsn | None) -> int:
     """The last entry to read of a ledger that ends at `end`; -1 for none."""
     if up_to is None or end <= up_to:
         return end.entry_id

@@ -37,6 +37,8 @@ _BYTES_PER_BATCH = 32 * 1024 * 1024
 _PARTITIONS_PER_TASK = 3
 _PARTITIONS = 8
 """The default if the number of parallel tasks is unknown."""
+_MOST_LEDGERS = 1_000_000
+"""The planning process holds the metadata of all of them, about 1 KB each."""
 _URI = re.compile(r"zk(?:\+(?:hierarchical|longhierarchical|flat|null))?://([^/\s]+)(/\S*[^/\s])/?")
 Value = TypeVar("Value")
 
@@ -151,10 +153,12 @@ def _metadata_service(text: str) -> tuple[str, str]:
 def _ledger_ids(text: str) -> tuple[int, ...]:
     ids: list[int] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        match = re.fullmatch(r"(\d{1,19})(?:-(\d{1,19}))?", part)
         first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
         if first > last:
             raise OptionError(f"{LEDGERS}: {part!r} is not a ledger id or a range; write ids and ascending ranges, like 1,2,5-9")
+        if len(ids) + last - first >= _MOST_LEDGERS:
+            raise OptionError(f"{LEDGERS}: up to {part!r} these are more than {_MOST_LEDGERS} ledgers; read them in several parts")
         ids.extend(range(first, last + 1))
     return tuple(sorted(set(ids)))
 

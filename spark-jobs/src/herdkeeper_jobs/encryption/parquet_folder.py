@@ -95,6 +95,12 @@ class ParquetFolder:
         return pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=dictionaries, encryption_properties=properties)
 
 
+def batches_in(file: pq.ParquetFile, most_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yields a file's rows, none of two row groups together: a group has some megabytes, however large its rows are."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(most_rows, [group])
+
+
 @contextlib.contextmanager
 def _naming_the_file(path: StoredPath, is_encrypted: bool) -> Iterator[None]:
     """Adds the file's name: pyarrow's errors of decryption lack it, and have the type of disk errors."""

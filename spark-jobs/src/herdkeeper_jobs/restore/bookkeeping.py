@@ -2,24 +2,28 @@
 
 Invariant: a step's rows are in the tablespace if and only if its mark is. The mark is the first INSERT of the rows' transaction, so it is
 also a lock. To repeat a step with an unanswered COMMIT, a run waits for that transaction's end, and then finds the mark or nothing. The
-table is dropped once the content is verified. After that no late task can commit anything.
+table is dropped once the content is verified. After that no late task can commit anything, and no late driver define anything (`define`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
+from uuid import uuid4
 
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper.sql.connection import Connection, Transaction
-from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
+from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError, SqlError
 from herdkeeper_jobs.errors import InvariantViolated, RestoreRefused
 from herdkeeper_jobs.restore.ddl import quoted
 
 _TABLE = quoted(RESTORE_TABLE)
+DEFINITION = "definition "
+"""How the mark of a definition begins."""
 _INSERT = f"INSERT INTO {_TABLE} (`step`, `loaded`, `detail`) VALUES (?, ?, ?)"  # noqa: S608 - a name of our own
 
 
@@ -107,7 +111,7 @@ def begin(connection: Connection, header: Header) -> None:
     """
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} (`step` string, `loaded` long, `detail` string, PRIMARY KEY (`step`))")
     if (others := user_tables(connection) - {RESTORE_TABLE}) and read_header(connection) is None:
-        end(connection)
+        drop(connection)
         raise RestoreRefused(_why_foreign(others))
     connection.execute(_INSERT, [HEADER_STEP, 0, header.to_json()])
 
@@ -117,9 +121,14 @@ def end_lost(connection: Connection) -> int:
 
     They belong to a killed run, since nobody else writes there before the tablespace is Ready. The leader would keep them for a quarter of
     an hour, with locks on chunks that this run must load. If that run is alive but unreachable, it loses its uncommitted rows, and ends.
+
+    This driver may have stood still until another one had restored the tablespace. Then transactions are its users'. So only those end that
+    were open before it looks for the header once more. Raises ServerError if the table is gone.
     """
-    ended = 0
-    for row in connection.query("SELECT * FROM systransactions"):
+    ended, rows = 0, connection.query("SELECT * FROM systransactions")
+    if read_header(connection) is None:
+        return 0
+    for row in rows:
         try:
             connection.rollback(int(str(row["txid"])))
             ended += 1
@@ -130,7 +139,31 @@ def end_lost(connection: Connection) -> int:
     return ended
 
 
+def define(connection: Connection, statement: str) -> None:
+    """Executes a CREATE or ALTER as part of the restore, in a transaction that begins with a mark.
+
+    A driver may stand still before it, until another one has restored the tablespace. Then the mark has no table, or its transaction was
+    rolled back (`end`), and the leader refuses what follows. It makes an index or alters a table beside the transaction, but only if that
+    is open; an ALTER commits it.
+    """
+    transaction = connection.begin()
+    try:
+        mark(transaction, f"{DEFINITION}{uuid4().hex}", 0)
+        if transaction.run(statement).transaction_id:
+            transaction.commit()
+    except BaseException:
+        with suppress(SqlError):
+            transaction.rollback()
+        raise
+
+
 def end(connection: Connection) -> None:
+    """Ends the restore. Another driver of it may be alive: its open transactions end first."""
+    end_lost(connection)
+    drop(connection)
+
+
+def drop(connection: Connection) -> None:
     connection.execute(f"DROP TABLE {_TABLE}")
 
 

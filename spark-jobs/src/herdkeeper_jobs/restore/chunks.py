@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.manifests.manifest import ManifestFile
 from herdkeeper_jobs.restore.source import SourceTable
+from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each
 
 CHUNK_ROWS = 1000
 """Rows of a transaction. Fewer wait longer for bookies; more fill the leader's memory."""
@@ -45,15 +47,13 @@ def rows_per_chunk(file: ManifestFile, most_rows: int, most_bytes: int) -> int:
 
 def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: ParquetFolder, most_rows: int, most_bytes: int) -> list[RowGroup]:
     """Returns the row groups of the numbered tables, from the files' footers."""
-    found = []
-    for number, table in tables:
-        for file in table.files:
-            with folder.parquet_file(file.path) as content:
-                footer = content.metadata
-            size = rows_per_chunk(file, most_rows, most_bytes)
-            found += [
-                RowGroup(number, file.path, group, footer.row_group(group).num_rows, size)
-                for group in range(footer.num_row_groups)
-                if footer.row_group(group).num_rows
-            ]
-    return found
+    files = {folder / file.path: (number, file) for number, table in tables for file in table.files}
+
+    def of_file(path: StoredPath) -> list[RowGroup]:
+        number, file = files[path]
+        with folder.parquet_file(file.path) as content:
+            rows = [content.metadata.row_group(group).num_rows for group in range(content.num_row_groups)]
+        size = rows_per_chunk(file, most_rows, most_bytes)
+        return [RowGroup(number, file.path, group, count, size) for group, count in enumerate(rows) if count]
+
+    return list(chain.from_iterable(asked_of_each(list(files), of_file)))

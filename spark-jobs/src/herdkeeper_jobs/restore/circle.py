@@ -1,6 +1,6 @@
 """Tables whose foreign keys form a circle: reads from the checkpoint's files which row refers to which, and derives their order.
 
-Only the rows' keys are in memory, all at once: some 170 bytes a row during the search for an order, 16 afterwards (measurements.md,
+Only the rows' keys are in memory, all at once: some 170 bytes a row during the search for an order, 24 afterwards (measurements.md,
 "Restore").
 """
 
@@ -13,16 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.codecs.herddb.table import Column, ForeignKey, TableDefinition
+from herdkeeper.codecs.herddb.table import Column, ForeignKey, TableDefinition, beginning, is_queryable
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder, batches_in
 from herdkeeper_jobs.errors import RestoreRefused
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import quoted
-from herdkeeper_jobs.restore.row_order import NONE, Links, Lookalikes, Numbers, RowLinks, RowOrder, RowsWithoutOrderError, row_order
+from herdkeeper_jobs.restore.row_order import NONE, Links, Lookalikes, Numbers, RowLinks, RowOrder, Rows, RowsWithoutOrderError, row_order
 from herdkeeper_jobs.restore.source import SourceTable
 
 WHOLE_CHUNK = 1 << 20
+_CHUNK_BYTES = 2 << 20
+"""Bytes of a chunk's rows in memory: in a file, rows that repeat one another take next to nothing."""
+_ROWS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,14 @@ class CircleKey:
 class Circle:
     """Tables that can only be filled together. Rows are numbered through all tables, in the order of their files.
 
-    `groups`: their row groups, in the order of row numbers. `order` gives keys by index in `keys`.
+    `groups`: their row groups, in the order of row numbers. `order` gives keys by index in `keys`. `sizes`: bytes of each row in memory.
     """
 
     tables: tuple[SourceTable, ...]
     groups: tuple[RowGroup, ...]
     keys: tuple[CircleKey, ...]
     order: RowOrder
+    sizes: Numbers
 
     @property
     def name(self) -> str:
@@ -54,7 +58,10 @@ class Circle:
     def shares(self) -> Numbers:
         """Each row's share of a chunk, in units of 1 / WHOLE_CHUNK: large rows have a larger share."""
         counts = [group.rows for group in self.groups]
-        return np.repeat(np.array([WHOLE_CHUNK // group.chunk_rows for group in self.groups], np.int64), counts)
+        by_number = np.repeat(np.array([WHOLE_CHUNK // group.chunk_rows for group in self.groups], np.int64), counts)
+        by_size: Numbers = np.minimum(self.sizes, _CHUNK_BYTES) * WHOLE_CHUNK // _CHUNK_BYTES
+        shares: Numbers = np.maximum(by_number, by_size)
+        return shares
 
     def tables_of(self, numbers: Numbers) -> Numbers:
         """The table index of each of these rows."""
@@ -76,17 +83,31 @@ def read_circle(tables: tuple[SourceTable, ...], groups: Sequence[RowGroup], fol
     """Returns a circle with the order of its rows. `groups`: all row groups of the tables, with table indexes.
 
     Raises:
-        RestoreRefused: a row refers to a missing row, a key compares incomparable types, or no order of statements restores the rows;
-            names them.
+        RestoreRefused: a row refers to a missing row, a key compares incomparable types, no order of statements restores the rows, or no
+            UPDATE accepts the name of a primary key; names them.
     """
     keys = tuple(_keys(tables))
-    contents = [_read(table, _key_columns(tables, table), folder) for table in tables]
+    contents, sizes = zip(*(_read(table, _key_columns(tables, table), folder) for table in tables), strict=True)
     links = _links(tables, keys, contents)
     try:
         order = row_order(links)
     except RowsWithoutOrderError as error:
         raise RestoreRefused(_no_order(tables, contents, error)) from error
-    return Circle(tables, tuple(sorted(groups, key=lambda group: group.table)), keys, order)
+    circle = Circle(tables, tuple(sorted(groups, key=lambda group: group.table)), keys, order, np.concatenate(sizes))
+    _require_updatable(circle)
+    return circle
+
+
+def _require_updatable(circle: Circle) -> None:
+    """Rows of a turn are updated by their primary key."""
+    turns = [step.numbers[step.turns > 0] for step in circle.order.steps if isinstance(step, Rows)]
+    for place in np.unique(circle.tables_of(np.concatenate([np.zeros(0, np.int64), *turns]))).tolist():
+        table = circle.tables[place]
+        if (name := next((name for name in table.definition.primary_key if not is_queryable(name)), None)) is not None:
+            raise RestoreRefused(
+                f"table {table.name!r}: rows that refer to themselves are restored by an UPDATE, and none accepts the name "
+                f"{beginning(name)} of the primary key, which is too long: set these references to null, and make another Checkpoint"
+            )
 
 
 def _keys(tables: Sequence[SourceTable]) -> Iterator[CircleKey]:
@@ -104,13 +125,28 @@ def _key_columns(tables: Sequence[SourceTable], table: SourceTable) -> list[str]
     return sorted(own.union(*(key.columns for key in table.definition.foreign_keys), table.definition.primary_key))
 
 
-def _read(table: SourceTable, columns: list[str], folder: ParquetFolder) -> pa.Table:
+def _read(table: SourceTable, columns: list[str], folder: ParquetFolder) -> tuple[pa.Table, Numbers]:
+    """Returns some columns of a table, and the size of each whole row."""
     types = {column.name: ARROW_TYPES[column.type] for column in table.definition.columns}
     parts = [pa.schema([pa.field(name, types[name]) for name in columns]).empty_table()]
+    sizes = [np.zeros(0, np.int64)]
     for file in table.files:
         with folder.parquet_file(file.path) as content:
-            parts.append(content.read(columns=columns).select(columns))
-    return pa.concat_tables(parts)
+            for rows in batches_in(content, _ROWS_AT_ONCE):
+                parts.append(pa.Table.from_batches([rows.select(columns)]))
+                sizes.append(_sizes(rows))
+    return pa.concat_tables(parts), np.concatenate(sizes)
+
+
+def _sizes(rows: pa.RecordBatch) -> Numbers:
+    """The bytes of each row in memory, about."""
+    found = np.full(rows.num_rows, 8 * rows.num_columns, np.int64)
+    for column in rows.columns:
+        if pa.types.is_list(column.type):
+            found += 4 * pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+        elif pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            found += pc.fill_null(pc.binary_length(column), 0).to_numpy().astype(np.int64)
+    return found
 
 
 def _links(tables: Sequence[SourceTable], keys: Sequence[CircleKey], contents: Sequence[pa.Table]) -> RowLinks:

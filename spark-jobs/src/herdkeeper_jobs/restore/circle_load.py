@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice, pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -22,18 +22,20 @@ from herdkeeper_jobs.restore.row_order import AddKey, Numbers, Rows
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import Source
 
-_CHUNKS_READ = 128
-"""Chunks whose rows are in memory at a time. Their rows may be anywhere in the files; each file is read once for all of them."""
+_CHUNKS_READ, _BYTES_READ = 128, 128 << 20
+"""Chunks whose rows are in memory at a time, and their bytes. Their rows may be anywhere in the files; each file is read once for all of
+them."""
 
 Row = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """A chunk and its rows. `there`: indexes of the circle's keys that exist by then."""
+    """A chunk and its rows, with their bytes. `there`: indexes of the circle's keys that exist by then."""
 
     chunk: Chunk
     rows: Rows
+    size: int
     there: frozenset[int]
 
 
@@ -52,20 +54,43 @@ def load_circle(session: Session, source: Source, circle: Circle, done: Mapping[
                 add_foreign_keys(session.connection(), source, circle.keys_of((key,)))
                 there |= {key}
             case Rows():
-                pieces = (piece for piece in _pieces(circle, step, first, there) if piece.chunk.step not in done)
-                while together := list(islice(pieces, _CHUNKS_READ)):
+                for together in _read_together(_pieces(circle, step, first, done, there)):
                     loaded += _load_pieces(loader, circle, together, source.folder)
                 first += len(step.numbers)
     return loaded
 
 
-def _pieces(circle: Circle, rows: Rows, first: int, there: frozenset[int]) -> Iterator[_Piece]:
-    """Yields the chunks of a step. `first`: number of the circle's rows before it. Row sizes decide how many rows a chunk has."""
+def _pieces(circle: Circle, rows: Rows, first: int, done: Mapping[str, int], there: frozenset[int]) -> Iterator[_Piece]:
+    """Yields the chunks of a step that are not `done`. `first`: number of the circle's rows before it.
+
+    Row sizes decide how many rows a chunk has. One that is done has as many as its mark says: an earlier image made others.
+    """
     chunks = (np.cumsum(circle.shares()[rows.numbers]) - 1) // WHOLE_CHUNK
     ends = np.flatnonzero(np.diff(chunks, append=-1)) + 1
-    for begin, end in pairwise([0, *ends.tolist()]):
+    begin = 0
+    while begin < len(rows.numbers):
+        step = f"{circle.name}, in order+{first + begin}"
+        if step in done:
+            begin += done[step]
+            continue
+        end = int(ends[np.searchsorted(ends, begin, side="right")])
         part = Rows(rows.numbers[begin:end], rows.turns[begin:end])
-        yield _Piece(Chunk(f"{circle.name}, in order+{first + begin}", end - begin), part, there)
+        yield _Piece(Chunk(step, end - begin), part, int(circle.sizes[part.numbers].sum()), there)
+        begin = end
+
+
+def _read_together(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """Yields the chunks whose rows are read at once, in order."""
+    held: list[_Piece] = []
+    size = 0
+    for piece in pieces:
+        if held and (len(held) == _CHUNKS_READ or size + piece.size > _BYTES_READ):
+            yield held
+            held, size = [], 0
+        held.append(piece)
+        size += piece.size
+    if held:
+        yield held
 
 
 def _load_pieces(loader: ChunkLoader, circle: Circle, pieces: Sequence[_Piece], folder: ParquetFolder) -> int:

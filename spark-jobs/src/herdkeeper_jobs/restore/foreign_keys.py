@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from herdkeeper.codecs.herddb.table import ForeignKey
 from herdkeeper.sql.connection import Connection
-from herdkeeper_jobs.restore import ddl
+from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.source import Source, SourceTable
 
 
@@ -20,4 +20,4 @@ def add_foreign_keys(connection: Connection, source: Source, keys: Iterable[tupl
     there = {(str(row["child_table_name"]), str(row["child_table_cons_name"])) for row in rows}
     for table, key in keys:
         if (table.name, key.name) not in there:
-            connection.execute(ddl.add_foreign_key(table.name, key, source.parent_of(key.parent_uuid)))
+            bookkeeping.define(connection, ddl.add_foreign_key(table.name, key, source.parent_of(key.parent_uuid)))

@@ -128,6 +128,6 @@ def _why_duplicate(error: DuplicateKey) -> str:
     if "UniqueIndexContraintViolationException" not in error.text:  # HerdDB's spelling
         return "but its rows exist: another client wrote them"
     return (
-        "since a unique index has such a row already. HerdDB creates one over equal rows: drop it in the tablespace of the "
+        "since a unique index has such a row already. SQL nodes of 0.1.0 made one over equal rows: drop it in the tablespace of the "
         "checkpoint, or change these rows, and make another Checkpoint. Or another client writes here"
     )

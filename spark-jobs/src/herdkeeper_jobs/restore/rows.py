@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from herdkeeper.codecs.herddb.record import RowEncoder
 from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
 from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper.sql.frames import Value
-
-_BATCH = 5000
 
 
 def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Iterator[list[Any]]:
@@ -22,8 +19,4 @@ def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Ite
 
 def digest(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> RowDigest:
     """The order-free digest of rows as HerdDB would store them in a never altered table of this definition."""
-    encoded = map(RowEncoder(table).encode, rows)
-    total = RowDigest()
-    while batch := list(islice(encoded, _BATCH)):
-        total += digest_of_rows(batch)
-    return total
+    return digest_of_rows(map(RowEncoder(table).encode, rows))

@@ -117,16 +117,17 @@ def _make_tables(session: Session, source: Source, done: Mapping[str, int]) -> N
     """Creates tables, next auto-increment keys, and indexes. Each step is repeatable until its mark, or its result, exists."""
     connection = session.connection()
     indexes = {str(row["index_name"]) for row in connection.query("SELECT * FROM sysindexes") if row["tablespace"] == connection.tablespace}
+    there = bookkeeping.user_tables(connection)
     for table in source.tables:
         # HerdDB alters no column with an index. An earlier run that came to the indexes had set the defaults.
         defaults = [] if any(index.name in indexes for index in table.indexes) else ddl.defaults_apart(table.definition)
-        for statement in (ddl.create_table(table.definition), *defaults):
-            session.connection().execute(statement)
+        for statement in (*([] if table.name in there else [ddl.create_table(table.definition)]), *defaults):
+            bookkeeping.define(session.connection(), statement)
         if table.definition.auto_increment and table.manifest.highest_auto_increment is not None:
             _advance_key(session, table, table.manifest.highest_auto_increment, done)
         for index in table.indexes:
             if index.name not in indexes:
-                session.connection().execute(ddl.create_index(index))
+                bookkeeping.define(session.connection(), ddl.create_index(index))
 
 
 def _advance_key(session: Session, table: SourceTable, highest: int, done: Mapping[str, int]) -> None:
@@ -185,4 +186,5 @@ def _lacks(source: Source) -> str:
     """What the tables lack, for people; empty if nothing."""
     more = f" and {len(source.left_out) - _SHOWN} more" if len(source.left_out) > _SHOWN else ""
     found = ", ".join(source.left_out[:_SHOWN])
-    return f"; without {found}{more}, whose columns were dropped or renamed, or whose name is that of a table" if found else ""
+    why = "whose columns or parent were dropped or renamed or have names of more than 128 characters, or whose name is that of a table"
+    return f"; without {found}{more}, {why}" if found else ""

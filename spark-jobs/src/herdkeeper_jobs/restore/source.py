@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.codecs.herddb.table import TableDefinition, beginning, decode_table
+from herdkeeper.codecs.herddb.table import ForeignKey, TableDefinition, beginning, decode_table, is_queryable
 from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.checkpoint.expressible import inexpressible, needs_a_shorter_name
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
@@ -83,43 +83,42 @@ def open_source(path: StoredPath) -> Source:
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"{path} is for LSN {manifest.lsn.lsn}")
     tables = tuple(_table(manifest, table) for table in manifest.tables)
-    _require_parents(tables)
-    columns = {table.definition.uuid: {column.name for column in table.definition.columns} for table in tables}
+    by_uuid = {table.definition.uuid: table.definition for table in tables}
     names = {table.name for table in tables}
-    usable = tuple(_usable(table, columns, names) for table in tables)
+    usable = tuple(_usable(table, by_uuid, names) for table in tables)
     left_out = tuple(what for before, after in zip(tables, usable, strict=True) for what in _left_out(before, after))
     return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), usable, left_out)
 
 
-def _usable(table: SourceTable, columns: Mapping[str, set[str]], names: Set[str]) -> SourceTable:
-    """The table without indexes and foreign keys that can't be made: columns of theirs are gone, or a unique index has the name of a table.
+def _usable(table: SourceTable, tables: Mapping[str, TableDefinition], names: Set[str]) -> SourceTable:
+    """The table without indexes and foreign keys that can't be made: a column or the parent is gone, a unique index has a table's name, or
+    a key has a name that no SELECT accepts: HerdDB checks the rows by one when it adds the key.
 
-    `columns`: names by a table's uuid.
+    `tables`: by uuid.
     """
-    own = columns[table.definition.uuid]
-    keys = tuple(
-        key
-        for key in table.definition.foreign_keys
-        if own.issuperset(key.columns) and columns[key.parent_uuid].issuperset(key.parent_columns)
-    )
+    own = _columns(table.definition)
+    keys = tuple(key for key in table.definition.foreign_keys if _can_be_added(key, table.definition, tables.get(key.parent_uuid)))
     indexes = tuple(index for index in table.indexes if own.issuperset(index.columns) and not (index.unique and index.name in names))
     return replace(table, definition=replace(table.definition, foreign_keys=keys), indexes=indexes)
+
+
+def _can_be_added(key: ForeignKey, child: TableDefinition, parent: TableDefinition | None) -> bool:
+    return (
+        parent is not None
+        and _columns(child).issuperset(key.columns)
+        and _columns(parent).issuperset(key.parent_columns)
+        and all(map(is_queryable, (child.name, parent.name, *key.columns, *key.parent_columns)))
+    )
+
+
+def _columns(table: TableDefinition) -> set[str]:
+    return {column.name for column in table.columns}
 
 
 def _left_out(before: SourceTable, after: SourceTable) -> Iterator[str]:
     yield from (f"index {index.name!r} of table {before.name!r}" for index in before.indexes if index not in after.indexes)
     kept = after.definition.foreign_keys
     yield from (f"foreign key {key.name!r} of table {before.name!r}" for key in before.definition.foreign_keys if key not in kept)
-
-
-def _require_parents(tables: tuple[SourceTable, ...]) -> None:
-    known = {table.definition.uuid for table in tables}
-    for table in tables:
-        for key in table.definition.foreign_keys:
-            if key.parent_uuid not in known:
-                raise InvariantViolated(
-                    f"table {table.name!r} refers to a table with uuid {key.parent_uuid}, which the checkpoint does not have"
-                )
 
 
 def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:

@@ -29,6 +29,8 @@ from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target
 from herdkeeper_jobs.restore.source import Source, SourceTable
 
 _ATTEMPTS = 5
+_SHOWN = 5
+"""Altered tables that a status names."""
 _TYPE_NAMES = {ColumnType.INTEGER: "integer", ColumnType.BYTES: "bytearray", ColumnType.FLOAT_ARRAY: "floatarray"}
 """The name of a type in syscolumns, if it is not its name in lower case."""
 
@@ -46,7 +48,9 @@ class Verified:
         """For a status."""
         tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
         whole = f"{self.rows} rows of {tables} compared with the checkpoint's by digest"
-        return whole if not self.altered else f"{whole}; altered tables, compared with its files: {', '.join(self.altered)}"
+        more = f" and {len(self.altered) - _SHOWN} more" if len(self.altered) > _SHOWN else ""
+        shown = ", ".join(f"{name:.60}" for name in self.altered[:_SHOWN])
+        return f"{whole}; altered tables, compared with its files: {shown}{more}" if shown else whole
 
 
 def check_files(spark: SparkSession, source: Source) -> None:

@@ -26,11 +26,11 @@ from typing import IO, cast
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 
-from herdkeeper_jobs.storage.object_store import Store, StoreNotConfiguredError, StoreSettings, line_of, opened
+from herdkeeper_jobs.storage.object_store import Store, StoreNotConfiguredError, StoreSettings, line_of, opened, why_unreachable
 
 _ADDRESS = re.compile(r"(?P<scheme>s3|gs|az)://(?P<bucket>[^/]+)(?P<key>(/[^/]+)*)/?")
 _SUPPORTED = "give s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, or the path of a folder"
-_PART, _PARTS_AT_ONCE = 8 << 20, 2
+PART_BYTES, _PARTS_AT_ONCE = 8 << 20, 2
 """What an upload holds in memory: a task has little, and S3 takes 10,000 parts of an object."""
 _READ_AHEAD = 1 << 20
 _PROBE = ".herdkeeper-creates-once"
@@ -155,6 +155,11 @@ class ObjectPath:
         with _as_os_errors(self):
             return int(obstore.head(self._store, self.key)["size"])
 
+    def modified_millis(self) -> int:
+        """When it was written, by the store's clock. Raises FileNotFoundError without an object."""
+        with _as_os_errors(self):
+            return int(obstore.head(self._store, self.key)["last_modified"].timestamp() * 1000)
+
     def read_bytes(self) -> bytes:
         with _as_os_errors(self):
             return bytes(obstore.get(self._store, self.key).bytes())
@@ -273,7 +278,7 @@ class ObjectWriter:
     def __init__(self, path: ObjectPath) -> None:
         self._path = path
         with _as_os_errors(path):
-            self._writer = obstore.open_writer(path._store, path.key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+            self._writer = obstore.open_writer(path._store, path.key, buffer_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
 
     def write(self, data: bytes) -> int:
         with _as_os_errors(self._path):
@@ -300,7 +305,7 @@ def _as_os_errors(path: ObjectPath) -> Iterator[None]:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} is not there: {line_of(error)}") from error
     except BaseError as error:
-        raise OSError(f"{path}: {line_of(error)}") from error
+        raise OSError(f"{path}: {why_unreachable(error)}{line_of(error)}") from error
 
 
 def _why_not_one(name: ObjectPath) -> str | None:

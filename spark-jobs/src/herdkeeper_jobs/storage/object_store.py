@@ -96,3 +96,10 @@ def line_of(error: Exception) -> str:
     said = ": ".join(found.group(1) for name in ("Code", "Message") if (found := re.search(f"<{name}>([^<]*)</{name}>", text)))
     text = text[max(0, text.find("Server returned")) :] if said else text
     return " ".join(f"{_MARKUP.split(text)[0]} {said}".split())[:500]
+
+
+def why_unreachable(error: Exception) -> str:
+    """Returns what to look at if the store gave no answer, else nothing. obstore keeps the cause, such as a certificate, to itself."""
+    if "error sending request" not in str(error):
+        return ""
+    return "the object store does not answer at its endpoint, or its certificate is not trusted (endpoint, caSecretRef): "

@@ -171,6 +171,12 @@ def file_size(path: StoredPath) -> int:
     return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
 
 
+def modified_millis(path: StoredPath) -> int:
+    """When a file was written, in milliseconds since the epoch, by the clock of its place. Raises OSError, FileNotFoundError without a
+    file."""
+    return path.modified_millis() if isinstance(path, ObjectPath) else path.stat().st_mtime_ns // 1_000_000
+
+
 def sync_folder(path: StoredPath) -> None:
     """Makes the names in a folder durable by fsync. An object store needs none."""
     if isinstance(path, ObjectPath):

@@ -7,11 +7,12 @@ memory, so unused parts are never read. Executors elsewhere share no disk, so Sp
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ class Blocks:
 
     folder: Path | None = None
     """The blocks' folder on a disk that all tasks share; None: Spark passes the blocks."""
+    seed: int = field(default_factory=lambda: secrets.randbits(64))
+    """Of the hashes by which all tasks agree which keys are together. Nobody can make keys that all come to one task."""
 
     def write(self) -> AbstractContextManager[BlockWriter]:
         """Opens a writer; the blocks of one writer are in one file."""

@@ -7,6 +7,7 @@ folds what all tasks sent. Changes travel as blocks (`blocks`).
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -266,7 +267,7 @@ def _gathered(batches: Batches, enough: int, size_of: Callable[[pa.RecordBatch],
 def _blocks(rows: pa.Table, buckets: int, blocks: Blocks) -> Iterator[pa.RecordBatch]:
     parts: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
     for piece in _pieces(rows):
-        hashes = _hashes_of(piece.column("row_key"))
+        hashes = _hashes_of(piece.column("row_key"), blocks.seed)
         for bucket, part in _parted(piece, (hashes % np.uint64(buckets)).astype(np.uint16), buckets):
             parts[bucket].append(part)
     with blocks.write() as writer:
@@ -292,49 +293,57 @@ def _parted(rows: pa.RecordBatch, parts: npt.NDArray[np.uint16], count: int) -> 
 
 # by number of bytes, a mask of the bytes of a word that count
 _LOWEST = np.array([(1 << 8 * count) - 1 for count in range(_WORD_BYTES + 1)], np.uint64)
-_MULTIPLIER, _LENGTH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014), with its shifts
+_LAST_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_OWN_SEED = secrets.randbits(64)
 
 
 def _hashes(rows: pa.Table) -> Hashes:
-    """A hash of each key, the same in each task. Equal hashes prove nothing, except for keys of one length up to eight bytes: each step is
-    invertible, so their hashes are distinct."""
+    """A hash of each key. Equal hashes prove nothing, except for keys of one length up to eight bytes: each step is invertible, so their
+    hashes are distinct."""
     return np.concatenate([_hashes_of(keys) for keys in rows.column("row_key").chunks] or [np.zeros(0, np.uint64)])
 
 
-def _hashes_of(keys: pa.Array) -> Hashes:
+def _hashes_of(keys: pa.Array, seed: int = _OWN_SEED) -> Hashes:
+    """As `_hashes`. Without the seed nobody can choose keys whose hashes are equal, which would all be in one task's memory."""
     offsets, data = keys.buffers()[1:]
     bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
     held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
     padded = np.concatenate([held, np.zeros(_WORD_BYTES, np.uint8)])
     at, left = bounds[:-1] - bounds[0], np.diff(bounds)
-    found = left.astype(np.uint64) * _LENGTH_MULTIPLIER
+    odd = np.uint64(seed | 1)
+    found = left.astype(np.uint64) * odd
     if len(left) and left[0] and (left == left[0]).all():
-        _mix_alike(found, padded, int(left[0]))
+        _mix_alike(found, padded, int(left[0]), odd)
     else:
-        _mix(found, padded, at, left)
-    mixed = found * _LENGTH_MULTIPLIER
-    result: Hashes = mixed ^ (mixed >> np.uint64(29))
+        _mix(found, padded, at, left, odd)
+    # whatever the seed is, the lowest bits of the result depend on all bits of the key
+    for shift, multiplier in _LAST_STEPS:
+        found = (found ^ (found >> shift)) * multiplier
+    result: Hashes = found ^ (found >> np.uint64(31))
     return result
 
 
-def _mix_alike(found: Hashes, padded: npt.NDArray[np.uint8], size: int) -> None:
+def _mix_alike(found: Hashes, padded: npt.NDArray[np.uint8], size: int, odd: np.uint64) -> None:
     """As `_mix`, for contiguous keys of one length: their words need no lookup."""
     for begin in range(0, size, _WORD_BYTES):
         word = np.ndarray(len(found), np.dtype("<u8"), padded, begin, (size,))
-        _mix_word(found, slice(None), word & _LOWEST[min(size - begin, _WORD_BYTES)])
+        _mix_word(found, slice(None), word & _LOWEST[min(size - begin, _WORD_BYTES)], odd)
 
 
-def _mix(found: Hashes, padded: npt.NDArray[np.uint8], at: Integers, left: Integers) -> None:
+def _mix(found: Hashes, padded: npt.NDArray[np.uint8], at: Integers, left: Integers, odd: np.uint64) -> None:
     """Mixes the words of each key into its hash; a key has `left` bytes from `at` on."""
     # a word starting at each position
     words = np.ndarray(len(padded) - _WORD_BYTES + 1, np.dtype("<u8"), padded, strides=(1,))
     rows = np.flatnonzero(left > 0)
     while len(rows):
-        _mix_word(found, rows, words[at[rows]] & _LOWEST[np.minimum(left[rows], _WORD_BYTES)])
+        _mix_word(found, rows, words[at[rows]] & _LOWEST[np.minimum(left[rows], _WORD_BYTES)], odd)
         at, left = at + _WORD_BYTES, left - _WORD_BYTES
         rows = rows[left[rows] > 0]
 
 
-def _mix_word(found: Hashes, rows: Any, word: Hashes) -> None:
-    mixed = (found[rows] ^ word) * _MULTIPLIER
-    found[rows] = mixed ^ (mixed >> np.uint64(32))
+def _mix_word(found: Hashes, rows: Any, word: Hashes, odd: np.uint64) -> None:
+    mixed = (found[rows] ^ word) * odd
+    # a product keeps a difference of the highest bit, whatever is odd: so the other one comes behind the shift
+    found[rows] = (mixed ^ (mixed >> np.uint64(32))) * odd
