@@ -6,11 +6,28 @@ import itertools
 import threading
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from herdkeeper.clients.deleted_resources import DeletedResources
+from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.key import Key, locks_of
-from herdkeeper.engine.queue import BURST, CHANGE_SECONDS, DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
+from herdkeeper.engine.queue import (
+    BURST,
+    CHANGE_SECONDS,
+    DEBOUNCE_SECONDS,
+    LONGEST_RETRY_SECONDS,
+    SILENT_SECONDS,
+    SLOW_SECONDS,
+    KeyQueue,
+    Places,
+)
 from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import WatchEvents
 
 TOUCHES = partial(locks_of, References().stacks_of)
 
@@ -27,7 +44,7 @@ def taken(queue: KeyQueue[str]) -> list[str]:
     """All keys whose time has come and which nobody works on."""
     found = []
     while (key := queue._next()[0]) is not None:
-        queue._working[key] = queue.locks(key)
+        queue._working[key], queue._begun[key] = queue.locks(key), queue.now()
         found.append(key)
     return found
 
@@ -148,6 +165,31 @@ def test_a_resource_s_dependents_and_what_it_refers_to_are_looked_at_with_it():
     assert references.affected_by(bookkeeper) == (bookkeeper, herddb, zookeeper)
     references.gone(herddb)
     assert references.affected_by(bookkeeper) == (bookkeeper, zookeeper)
+
+
+@pytest.mark.parametrize(("policy", "looked_at"), [("Retain", True), ("Delete", False)])
+def test_a_tablespace_that_is_refused_for_a_name_is_looked_at_when_the_one_that_holds_it_goes(policy, looked_at):
+    """Not while that is about to be dropped: the other one would take it over."""
+    queues = Queues(KeyQueue(clock := Clock()), KeyQueue())
+    watched = WatchEvents(queues, ObjectCache(), SimpleNamespace(), References(), DeletedResources())
+    kind = next(each for each in WATCHED_KINDS if each.kind == "Tablespace")
+
+    def tablespace(name: str, database: str, **spec: str) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": "demo", "uid": name, "resourceVersion": str(len(name))}
+        stored = {"herdDBRef": {"name": database}, "replicas": 1, **spec}
+        return {"apiVersion": "herdkeeper.io/v1alpha1", "kind": "Tablespace", "metadata": metadata, "spec": stored}
+
+    holder, refused = tablespace("my-flights", "db", deletionPolicy=policy), tablespace("refused", "db", tablespaceName="my_flights")
+    others = (tablespace("another", "db"), tablespace("elsewhere", "db2", tablespaceName="my_flights"))
+    for each in (holder, refused, *others):
+        watched.event(kind, {"type": "ADDED", "object": each})
+    clock.seconds = 100
+    for key in taken(queues.resources):
+        queues.resources.done(key)
+    watched.event(kind, {"type": "DELETED", "object": holder})
+    clock.seconds = 200
+    found = {Key("Tablespace", "demo", "my-flights"), Key("HerdDBCluster", "demo", "db")}
+    assert set(taken(queues.resources)) == found | ({Key("Tablespace", "demo", "refused")} if looked_at else set())
 
 
 def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others_beside_them():
@@ -274,3 +316,53 @@ def test_where_only_one_namespace_is_watched_it_has_all_workers():
         queue.add(key)
     clock.seconds = 1
     assert taken(queue) == ["a1", "a2", "a3", "a4"]
+
+
+def test_many_silent_servers_delay_no_other_key():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0], places=Places(fast=2, slow=3))
+    for key in ("a1", "b1", "c1", "d1", "e1"):
+        queue.add(key)
+    clock.seconds = 1
+    assert taken(queue) == ["a1", "b1"]
+    assert queue._next() == (None, SLOW_SECONDS)
+    clock.seconds += SLOW_SECONDS
+    assert taken(queue) == ["c1", "d1"], "two are slow, and leave their places"
+    queue.done("c1")
+    assert taken(queue) == ["e1"]
+
+
+def test_a_share_whose_last_key_was_slow_takes_no_place_of_fast_ones_until_one_is_fast_again():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0], places=Places(fast=2, slow=1))
+    queue.add("a1")
+    clock.seconds = 1
+    assert taken(queue) == ["a1"]
+    clock.seconds += SILENT_SECONDS
+    queue.failed("a1")
+    for key in ("a2", "a3", "b1", "b2", "b3"):
+        queue.add(key, 0)
+    assert taken(queue) == ["a2", "b1", "b2"]
+    queue.done("a2")
+    assert taken(queue) == []
+    queue.done("b1")
+    assert taken(queue) == ["a3"], "since a2 was fast"
+
+
+def test_a_worker_that_waits_for_a_place_goes_on_once_one_is_slow(monkeypatch):
+    monkeypatch.setattr("herdkeeper.engine.queue.SLOW_SECONDS", 0.1)
+    queue: KeyQueue[str] = KeyQueue(places=Places(fast=1, slow=1))
+    queue.add("a", 0)
+    queue.add("b", 0)
+    assert (queue.take(), queue.take()) == ("a", "b")
+
+
+def test_a_key_that_took_long_on_a_busy_machine_does_not_queue_its_share_behind_silent_ones():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key[0], places=Places(fast=1, slow=1))
+    queue.add("a1", 0)
+    assert taken(queue) == ["a1"]
+    clock.seconds += SLOW_SECONDS
+    queue.add("b1", 0)
+    assert taken(queue) == ["b1"]
+    clock.seconds += SLOW_SECONDS
+    queue.done("b1")
+    queue.add("b2", 0)
+    assert taken(queue) == ["b2"], "a1 has the place of slow ones for long"

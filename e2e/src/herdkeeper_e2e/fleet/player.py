@@ -7,6 +7,7 @@ the operator alone: SQL nodes and bookies go on. Any other order asks for nothin
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 
@@ -50,4 +51,5 @@ async def _take_orders(cluster: PlayedKubernetes) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # in a collection of what 250 stacks hold, no played server answers
     asyncio.run(play(*sys.argv[1:]))

@@ -57,7 +57,6 @@ class CacheCheck:
         threading.Thread(target=self._run, args=(then,), name="cache-check", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop checking."""
         self._stop.set()
 
     def trouble(self) -> str | None:

@@ -77,11 +77,9 @@ class HealthServer:
         return int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Serve from a thread."""
         threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -50,7 +50,7 @@ from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 from herdkeeper.process.watched_namespaces import WatchedNamespaces
 from herdkeeper.process.watches import WatchEvents, watch
-from herdkeeper.process.workers import THREADS, Workers
+from herdkeeper.process.workers import PLACES, THREADS, Workers
 from herdkeeper.settings import Settings
 
 Answer = TypeVar("Answer")
@@ -94,11 +94,11 @@ def run(settings: Settings) -> None:
     ensembles = EnsembleSessions(partial(read_identity, kubernetes))
     reader = ClusterReader(kubernetes, ensembles, JsonReader())
     references = References()
-    # Servers of a namespace may answer as slowly as they can: the last worker is for the other namespaces.
-    most = None if len(settings.watch_namespaces) == 1 else THREADS - 1
+    # Servers of a namespace may answer as slowly as they can: the last place is for the other namespaces.
+    most = None if len(settings.watch_namespaces) == 1 else PLACES.fast - 1
     queues = Queues(
-        KeyQueue(locks=partial(locks_of, references.stacks_of), share=namespace_of, most_of_a_share=most),
-        KeyQueue(share=namespace_of, most_of_a_share=most),
+        KeyQueue(locks=partial(locks_of, references.stacks_of), share=namespace_of, most_of_a_share=most, places=PLACES),
+        KeyQueue(share=namespace_of, most_of_a_share=most, places=PLACES),
     )
     clients = Clients(KubernetesWriter(dynamic, cache), reader, BookieAdmin(), lease.held, NodeOrders())
     steps = steps_by_kind(settings)
@@ -182,7 +182,6 @@ class BoundedClient(client.ApiClient):  # type: ignore[misc]
     """A client of Kubernetes whose requests all end, those by which it discovers kinds, too."""
 
     def call_api(self, *arguments: Any, _request_timeout: Any = None, **options: Any) -> Any:
-        """See ApiClient."""
         return super().call_api(*arguments, _request_timeout=_request_timeout or ANSWER_SECONDS, **options)
 
 
@@ -194,7 +193,7 @@ def kubernetes_client() -> DynamicClient:
     except config.ConfigException:
         config.load_kube_config()
     configuration = client.Configuration.get_default_copy()
-    configuration.connection_pool_maxsize = THREADS * 8
+    configuration.connection_pool_maxsize = THREADS * 2
     configuration.retries = Retry(3, read=0)  # urllib3 would wait for each answer four times, and a timeout mean a quarter of itself
     folder = tempfile.mkdtemp(prefix="herdkeeper-")
     return DynamicClient(BoundedClient(configuration), cache_file=os.path.join(folder, "discovery.json"))

@@ -13,11 +13,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from typing import Protocol
 
 import structlog
 
-from herdkeeper.clients import bounded_http
+from herdkeeper.clients.bounded_http import LineStream, follow
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.liveness import NodeLiveness
 from herdkeeper.engine.key import Key
@@ -38,29 +37,12 @@ MOST_ATTEMPTS = 64
 logger = structlog.get_logger()
 
 
-class Stream(Protocol):
-    """The lines of a node, as bounded_http.LineStream reads them."""
-
-    def fileno(self) -> int:
-        """The socket, for a selector."""
-
-    def next_line(self) -> bytes | None:
-        """The next line, or None if it has not come yet. Raises OSError or HTTPException at the end."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the next line has come already, so that no selector tells of it."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-def open_stream(kubernetes: KubernetesReader, port: NodePort) -> Stream:
+def open_stream(kubernetes: KubernetesReader, port: NodePort) -> LineStream:
     """Connect to a node. Raises OSError if it can't be reached, ssl.SSLError if it can't be verified."""
     address = with_authorities(port, kubernetes)
     if isinstance(address, Unknown):
         raise ssl.SSLError(address.why)
-    return bounded_http.follow(address.url("/alive"), SILENCE_SECONDS, address.trust)
+    return follow(address.url("/alive"), SILENCE_SECONDS, address.trust)
 
 
 class NodeStreams:
@@ -75,7 +57,7 @@ class NodeStreams:
         lost: Callable[[Key], None],
         blocked: Callable[[Key], None],
         liveness: NodeLiveness,
-        connect: Callable[[NodePort], Stream],
+        connect: Callable[[NodePort], LineStream],
         reconnect_seconds: float = RECONNECT_SECONDS,
     ) -> None:
         self._lost = lost
@@ -105,7 +87,6 @@ class NodeStreams:
             self._followed[uid, address] = asyncio.run_coroutine_threadsafe(self._follow(owner, uid, port), self._loop)
 
     def stop(self) -> None:
-        """End all streams."""
         with self._lock:
             self._stopped = True
             self._followed.clear()
@@ -161,7 +142,7 @@ class NodeStreams:
         self._liveness.forget(uid)  # a closed or refused connection is no silence: the process has ended
         return answered
 
-    async def _opened(self, uid: str, port: NodePort) -> Stream:
+    async def _opened(self, uid: str, port: NodePort) -> LineStream:
         attempt = (self._attempts_in_silence if uid in self._silent else self._attempts).submit(self._connect, port)
         self._silent.discard(uid)
         try:
@@ -180,7 +161,7 @@ def _is_silence(error: Exception) -> bool:
     return isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError)
 
 
-def _close(attempt: Future[Stream]) -> None:
+def _close(attempt: Future[LineStream]) -> None:
     """Close what nobody waits for any more."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result().close()
@@ -189,7 +170,7 @@ def _close(attempt: Future[Stream]) -> None:
 class _Lines:
     """Calls `heard` with each line of a stream, in the event loop of this thread."""
 
-    def __init__(self, stream: Stream, heard: Callable[[bytes], None]) -> None:
+    def __init__(self, stream: LineStream, heard: Callable[[bytes], None]) -> None:
         self._stream = stream
         self._heard = heard
         self._loop = asyncio.get_running_loop()

@@ -11,8 +11,6 @@ from herdkeeper.engine.queue import KeyQueue
 
 @dataclass(frozen=True)
 class Queues:
-    """Both queues."""
-
     resources: KeyQueue[Key]
     leadership: KeyQueue[Key]
 
@@ -30,6 +28,5 @@ class Queues:
         return (self.leadership, self.resources) if key.kind == HerdDBCluster.KIND else (self.resources,)
 
     def close(self) -> None:
-        """Closes both."""
         self.leadership.close()
         self.resources.close()

@@ -1,4 +1,6 @@
-"""Which resources are requeued when one changes: itself, those that refer to it directly, and the one that it refers to."""
+"""Which resources are requeued when one changes: itself, those that refer to it directly, the one that it refers to, and those with its
+SQL name.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import threading
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from herdkeeper.api import Tablespace
+from herdkeeper.api.tablespace import sql_name_of
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.kinds import KIND_OF
 from herdkeeper.shared import names
@@ -20,6 +24,8 @@ class References:
         self._dependents: dict[Key, set[Key]] = {}
         self._known: dict[str, set[Key]] = {}
         """By namespace."""
+        self._sql_names: dict[Key, str] = {}
+        """Of Tablespaces."""
         self._lock = threading.Lock()
 
     def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
@@ -27,6 +33,8 @@ class References:
         name = referred_name(key.kind, spec)
         with self._lock:
             self._known.setdefault(key.namespace, set()).add(key)
+            if key.kind == Tablespace.KIND:
+                self._sql_names[key] = sql_name_of(key.name, spec.get("tablespaceName"))
             self._refer(key, None if name is None else Key(REFERENCES[key.kind][1], key.namespace, name))
 
     def gone(self, key: Key) -> None:
@@ -35,6 +43,7 @@ class References:
             self._known.get(key.namespace, set()).discard(key)
             if not self._known.get(key.namespace):
                 self._known.pop(key.namespace, None)
+            self._sql_names.pop(key, None)
             self._refer(key, None)
 
     def _refer(self, key: Key, target: Key | None) -> None:
@@ -68,6 +77,13 @@ class References:
             dependents = sorted(self._dependents.get(key, ()), key=str)
             target = self._refers.get(key)
         return (key, *dependents, *((target,) if target else ()))
+
+    def namesakes(self, key: Key) -> tuple[Key, ...]:
+        """Returns the other Tablespaces of a database that declare the same SQL name: they may be refused for it."""
+        with self._lock:
+            name, target = self._sql_names.get(key), self._refers.get(key)
+            beside = set() if name is None or target is None else self._dependents[target] - {key}
+            return tuple(sorted((other for other in beside if self._sql_names.get(other) == name), key=str))
 
 
 def owner_of(document: Mapping[str, Any]) -> Key | None:

@@ -34,11 +34,9 @@ class NothingKept(kopf.DiffBaseStorage):
     """Stores no last state of an object: `on.event` needs no difference, for which kopf would copy each object twice."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
-        """See kopf."""
         return kopf.BodyEssence()
 
     def fetch(self, **_: Any) -> kopf.BodyEssence | None:
-        """See kopf."""
         return None
 
     def store(self, **_: Any) -> None:
@@ -73,11 +71,13 @@ class WatchEvents:
 
     def _resource(self, body: Json, *, gone: bool) -> None:
         key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
+        departs = gone and has_data_to_delete(key, body)
         if not gone:
             self.references.seen(key, body.get("spec") or {})
-        elif has_data_to_delete(key, body):
+        elif departs:
             self.deleted.add(key, body)
-        for touched in self.references.affected_by(key):
+        namesakes = () if departs else self.references.namesakes(key)  # they would take over what is about to be dropped
+        for touched in (*self.references.affected_by(key), *namesakes):
             self.queues.changed(touched)
         if gone:
             self.references.gone(key)

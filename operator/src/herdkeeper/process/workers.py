@@ -14,11 +14,13 @@ from herdkeeper.clients.counters import QUEUED, RECONCILE_SECONDS, RECONCILES
 from herdkeeper.clients.look import look
 from herdkeeper.engine.execute import Clients
 from herdkeeper.engine.key import Key
-from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.queue import KeyQueue, Places
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.settings import Settings
 
-THREADS = 4
+PLACES = Places(fast=4, slow=12)
+"""Few reconciles compute at once, since they share one interpreter. More may wait for servers that are known to be slow."""
+THREADS = PLACES.fast + PLACES.slow
 LONGEST_RECONCILE_SECONDS = 600.0
 """No call waits this long. A worker that does hangs, so the process must be restarted."""
 STOP_SECONDS = 15.0
@@ -64,7 +66,6 @@ class Workers:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        """Start the threads."""
         for number in range(self.threads):
             thread = threading.Thread(target=self._work, name=f"{self.controller or 'worker'}-{number}", daemon=True)
             thread.start()
