@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 from situations import quickstart
 
-from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.certificates import roles
 from herdkeeper.certificates.access import Access, Grant, Rights, RootAccess, herd_access, ledgers_access
+from herdkeeper.certificates.roles import bookkeeper_holders, sql_nodes_holder
 from herdkeeper.engine.execute_metadata import create_herd_root, format_ledgers_root
-from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.shared.names import ObjectKey
 
 LOG, DATABASE = ObjectKey("demo", "bk"), ObjectKey("demo", "db")
@@ -34,7 +33,7 @@ def test_the_operator_may_do_everything_everywhere_and_nobody_else_changes_acces
 
 
 def test_who_is_granted_access_holds_a_certificate_with_that_subject() -> None:
-    holders = (*certificate_holders(quickstart("BookKeeperCluster")), certificate_holder(quickstart("HerdDBCluster")))
+    holders = (*bookkeeper_holders(quickstart("BookKeeperCluster")), sql_nodes_holder(quickstart("HerdDBCluster")))
     assert [holder.subject for holder in holders] == [roles.bookies("bk"), roles.readers("bk"), roles.sql_nodes("db", "bk")]
     assert Grant(roles.bookies("bk"), Rights.READ).holder == "OU=0:bk,CN=bookies.bk"
 

@@ -10,7 +10,7 @@ from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, S
 from herdkeeper.codecs.bookkeeper.share import Place, Share, read_record, record_of, share_of, unread_shares
 
 ME, A, B, C = "me", "a", "b", "c"
-CLOSED = LedgerMetadata(7, 3, 3, 2, 2, LedgerState.CLOSED, 3000, 29, (Segment(0, (A, ME, B)), Segment(12, (A, C, B))))
+CLOSED = LedgerMetadata(7, 3, 2, 2, LedgerState.CLOSED, 3000, 29, (Segment(0, (A, ME, B)), Segment(12, (A, C, B))))
 OPEN = replace(CLOSED, state=LedgerState.OPEN, length=None, last_entry_id=None)
 
 

@@ -44,6 +44,7 @@ from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.planning.network_policies import build_server_policies
+from herdkeeper.shared.quantity import MIB, bytes_of
 from herdkeeper.spark.build_job import build_audit, build_checkpoint, build_drill, build_removal, build_restore
 from herdkeeper.spark.object_store import StoreSecrets
 from herdkeeper.spark.sources import ArchiveSource, AuditSource, CheckpointSource, DrillSource, Login, OpenWindow, RestoreSource
@@ -318,6 +319,28 @@ def test_founding_ends_without_rolling_the_members() -> None:
     assert before[0]["data"]["founding"] == "true"
     assert after[0]["data"]["founding"] == "false"
     assert before[-1] == after[-1]
+
+
+def test_what_a_member_keeps_takes_no_more_than_half_of_its_volume() -> None:
+    """The other half is for the hour until the next purge."""
+    cluster = SHIPPED_IMAGES.completed(ZooKeeperCluster.model_validate({"metadata": META, "spec": {}}))
+    lines = dict(line.split("=", 1) for line in build_zookeeper(Ensemble(cluster, objects({})))[0]["data"]["zoo.cfg"].splitlines())
+    log, snapshots = int(lines["snapSizeLimitInKb"]) << 10, int(lines["autopurge.snapRetainCount"])
+    largest_snapshot = bytes_of(cluster.spec.resources.memory) // 2  # the heap, which holds the same
+    # the oldest snapshot may need the log from before it
+    assert (snapshots + 1) * log + snapshots * largest_snapshot <= bytes_of(cluster.spec.storage.size) // 2
+    allocated_at_once = 64 * MIB
+    assert log // 2 >= 2 * allocated_at_once, "each transaction would bring a snapshot"
+
+
+def test_a_bookie_is_not_ended_while_it_replays_a_full_journal_from_a_slow_disk() -> None:
+    """The replay would begin anew, and never end."""
+    cluster = SHIPPED_IMAGES.completed(BookKeeperCluster.model_validate({"metadata": META, "spec": {"zooKeeperAddress": ZOOKEEPER}}))
+    (container,) = build_bookie(cluster, BookieIdentity(0, "an-id"), ZOOKEEPER)["spec"]["template"]["spec"]["containers"]
+    probe = container["startupProbe"]
+    slow_bytes_per_second = 8 * MIB
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= bytes_of(cluster.spec.journal.size) // slow_bytes_per_second
+    assert "initialDelaySeconds" not in container["livenessProbe"], "it begins once the startup probe has succeeded"
 
 
 def test_a_changed_membership_reaches_new_members_and_restarts_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -17,6 +18,8 @@ from herdkeeper.codecs.bookkeeper.cookie import Cookie, encode_cookie
 IMAGES = Path(__file__).parents[3] / "images"
 ADDRESS = "10.0.0.9"
 """The pod's."""
+TERMINATED = 143
+"""The exit code of a shell that SIGTERM has ended."""
 
 
 @pytest.fixture
@@ -46,6 +49,11 @@ class Member:
         self.digest = folder / "super-digest"
 
     def start(self, founding: str = "true", host: str = "quick-zookeeper-2", **more: str) -> subprocess.CompletedProcess[str]:
+        started = self.begin(founding, host, **more)
+        printed, told = started.communicate()
+        return subprocess.CompletedProcess(started.args, started.returncode, printed, told)
+
+    def begin(self, founding: str = "true", host: str = "quick-zookeeper-2", **more: str) -> subprocess.Popen[str]:
         (self.config / "founding").write_text(founding)
         folders = {
             **more,
@@ -53,8 +61,8 @@ class Member:
             "ZOOKEEPER_DATA": str(self.data),
             "ZOOKEEPER_SUPER_DIGEST": str(self.digest),
         }
-        command = [str(IMAGES / "zookeeper/entrypoint.sh")]
-        return subprocess.run(command, env={"PATH": self.path, "HOSTNAME": host, **folders}, capture_output=True, text=True, check=False)
+        command, environment = [str(IMAGES / "zookeeper/entrypoint.sh")], {"PATH": self.path, "HOSTNAME": host, **folders}
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
@@ -70,6 +78,31 @@ def test_a_member_starts_once_its_name_leads_to_its_pod_and_not_to_nobody_or_the
     assert asked.read_text().split() == ["c", "c", "c"]
     assert "does not lead" not in started.stdout
     assert "java " in started.stdout
+
+
+def test_a_second_process_of_a_member_waits_until_the_first_one_has_ended(member: Member, tmp_path: Path) -> None:
+    """A pod that was deleted by force may go on for a while, beside the next one of its name."""
+    store = member.data / "store"
+    store.mkdir()
+    play(tmp_path / "bin/java", f"flock -n {store} true || echo the JVM holds the lock")
+    assert_waits_for(store, member.begin)
+
+
+def assert_waits_for(folder: Path, begin: Callable[[], subprocess.Popen[str]]) -> None:
+    """A process that begins while another one holds the folder becomes its JVM behind that one's end, or ends when it is told to."""
+    first = os.open(folder, os.O_RDONLY)
+    fcntl.flock(first, fcntl.LOCK_EX)
+    second = begin()
+    assert second.stdout is not None
+    assert "another process uses" in second.stdout.readline()
+    told = begin()
+    assert told.stdout is not None
+    told.stdout.readline()
+    told.terminate()
+    assert told.wait() == TERMINATED
+    os.close(first)
+    printed, _ = second.communicate()
+    assert printed.splitlines()[-1:] == ["the JVM holds the lock"]
 
 
 def test_a_member_starts_once_the_certificates_are_mounted_with_which_it_was_to_start(member: Member, tmp_path: Path) -> None:
@@ -547,6 +580,31 @@ def test_a_sql_node_is_one_of_a_cluster_or_one_that_is_thrown_away(
     started = subprocess.run(command, env={"PATH": path, "HERDDB_HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert started.returncode == 0, started.stderr
     assert started.stdout.strip().endswith(f"-cp {lib}/herddb-node.jar:{lib}/guava.jar:{lib}/herddb-node.jar {program}")
+
+
+def test_a_second_process_of_a_sql_node_waits_until_the_first_one_has_ended(tmp_path: Path, path: str) -> None:
+    """It would write the pages and checkpoints of a pod that was deleted by force and is still there."""
+    data = tmp_path / "data"
+    data.mkdir()
+    play(tmp_path / "bin/java", f"flock -n {data} true || echo the JVM holds the lock")
+    command = [str(IMAGES / "herddb/entrypoint.sh"), "--config", "/config/server.properties"]
+    environment = {"PATH": path, "HERDDB_HOME": str(tmp_path), "HERDDB_DATA": str(data)}
+    assert_waits_for(data, lambda: subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+
+
+@pytest.mark.parametrize("server", ["zookeeper", "herddb"])
+def test_a_volume_that_can_not_be_locked_is_used_and_nobody_else_is_blamed(tmp_path: Path, member: Member, path: str, server: str) -> None:
+    """Some file systems lock no folder; flock ends with another code than for a lock that somebody holds."""
+    play(tmp_path / "bin/flock", "exit 71")
+    if server == "zookeeper":
+        started = member.start()
+    else:
+        environment = {"PATH": path, "HERDDB_HOME": str(tmp_path), "HERDDB_DATA": str(member.data)}
+        command = [str(IMAGES / "herddb/entrypoint.sh"), "--config", "/config/server.properties"]
+        started = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "can't be locked: it starts all the same" in started.stdout
+    assert "another process" not in started.stdout
+    assert "java " in started.stdout.splitlines()[-1]
 
 
 def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:

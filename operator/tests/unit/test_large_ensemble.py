@@ -110,6 +110,14 @@ def test_the_names_of_children_count_with_the_room_that_they_take() -> None:
         sessions.stop()
 
 
+def test_a_list_of_too_many_children_is_refused_with_its_size_and_not_as_a_lost_connection() -> None:
+    with ensemble(b"", names=400_000) as address:
+        sessions = EnsembleSessions()
+        with pytest.raises(EnsembleError, match="an answer of 4800020 bytes is refused"):
+            sessions.at(address).children("/")
+        sessions.stop()
+
+
 def test_answers_that_nobody_has_taken_yet_take_no_more_memory_than_a_few_do() -> None:
     up = threading.Event()
     with ensemble(b"x" * MEBIBYTE) as address:

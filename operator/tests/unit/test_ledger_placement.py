@@ -26,7 +26,7 @@ TWO, THREE = PlacementRule(RACKS, 2, 3), PlacementRule(RACKS, 3, 3)
 
 def ledger(*segments: tuple[int, tuple[str, ...]], write_quorum: int = 2, last: int | None = 99) -> LedgerMetadata:
     state, size = LedgerState.OPEN if last is None else LedgerState.CLOSED, len(segments[0][1])
-    return LedgerMetadata(7, 3, size, write_quorum, 2, state, None, last, tuple(Segment(first, bookies) for first, bookies in segments))
+    return LedgerMetadata(7, size, write_quorum, 2, state, None, last, tuple(Segment(first, bookies) for first, bookies in segments))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from herdkeeper.shared.volumes import Claim
 MOST_STATES = 60_000 if MORE_FAULTS == 0 else 400_000
 LEAVES = 0
 STAYING = (1, 2, 3)
+ENSEMBLE = 2
 CLAIMS = (Claim("bk-bookie-0-ledgers", "uid-1"),)
 
 
@@ -101,6 +102,11 @@ class Scope:
         start = START._replace(late=self.late, faults=self.most_faults + MORE_FAULTS)
         return Explorer[Bookies](self._steps, _wrong).explore(start, most_states)
 
+    def stuck(self) -> Explored:
+        """The first state from which the drain does not end, whatever happens."""
+        start = START._replace(late=self.late, faults=self.most_faults)
+        return Explorer[Bookies](self._steps, _wrong).stuck(start, lambda seen: not seen.traces, MOST_STATES)
+
     def _steps(self, seen: Bookies) -> Steps:
         yield from self._operator(seen)
         yield from self._jobs(seen)
@@ -124,8 +130,9 @@ class Scope:
         else:
             begun = seen.begun
             leaving, up, ledgers = (_leaving(seen), seen.up, begun.ledgers) if begun.leaving is None else (*begun[:2], seen.ledgers)
-            step = self.step(replace(leaving, shares=_shares(ledgers)), _rest(up, ledgers))
-            planned, mistake = (None, None) if isinstance(step, Wait) else (step, _mistake(seen, step, begun.up))
+            rest = _rest(up, ledgers)
+            step = self.step(replace(leaving, shares=_shares(ledgers)), rest)
+            planned, mistake = (None, None) if isinstance(step, Wait) else (step, _too_early(seen, step, rest) or _mistake(seen, step, up))
             told = f"the operator reads the rest, and plans {type(step).__name__}"
             yield told, seen._replace(begun=None, planned=planned, mistake=mistake)
 
@@ -179,7 +186,7 @@ def _rest(up: frozenset[int], ledgers: tuple[Ledger, ...]) -> ClusterState:
     away = named - up
     return ClusterState(
         writable=len(up),
-        largest_ensemble=2,
+        largest_ensemble=ENSEMBLE,
         autorecovery=None,
         lacking=f"ledgers name {sorted(away)}" if away else None,  # the auditor says so late, or never
     )
@@ -361,6 +368,18 @@ FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
 }
 
 
+def _too_early(seen: Bookies, step: drain.Step, rest: ClusterState) -> str | None:
+    """A bookie is to be made read-only or stopped only while the others have a copy of everything, and one of them to spare."""
+    if isinstance(step, drain.MarkDraining | drain.MakeReadOnly | drain.Record | drain.Stop):
+        if rest.writable <= ENSEMBLE:
+            return f"{type(step).__name__}, and of the others only {rest.writable} serve"
+        if rest.lacking is not None:
+            return f"{type(step).__name__}, and {rest.lacking}"
+    if isinstance(step, drain.MakeReadOnly) and not seen.marked:
+        return "bookie 0 is to be made read-only, and nothing tells that the operator did it"
+    return None
+
+
 def _mistake(seen: Bookies, step: drain.Step, served: frozenset[int]) -> str | None:
     """The identity and the volumes go only while all that the bookie had has two copies without it. What is lost of `served`, which were
     read a moment ago, nobody can know yet."""
@@ -413,6 +432,15 @@ SCOPES = {
 @pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
 def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope: Scope) -> None:
     scope.explored().require_right()
+
+
+ENDS = ("crashes", "Jobs and records that are deleted", "writers that hear late")
+"""With a lost disk there are too few bookies; what can't be read, or nobody moves, waits for a person."""
+
+
+@pytest.mark.parametrize("scope", [SCOPES[name] for name in ENDS], ids=ENDS)
+def test_whatever_happened_a_drain_can_come_to_its_end(scope: Scope) -> None:
+    scope.stuck().require_right()
 
 
 @pytest.mark.parametrize(

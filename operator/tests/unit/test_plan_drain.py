@@ -142,7 +142,7 @@ def test_a_bookie_that_is_away_and_whose_cookie_somebody_deleted_is_not_stopped_
     [
         (Unknown("ZooKeeper did not answer"), HEALTHY, Reason.UNREADABLE, "ZooKeeper"),
         (STOPPED, Unknown("ledgers were not scanned"), Reason.UNREADABLE, "scanned"),
-        (SERVING, replace(HEALTHY, writable=3), Reason.TOO_FEW_BOOKIES, "until 4 stay"),
+        (SERVING, replace(HEALTHY, writable=3), Reason.TOO_FEW_BOOKIES, "if no bookie is starting, raise spec.bookies until 4 stay"),
         (SERVING, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (SERVING, replace(HEALTHY, autorecovery="no auditor is elected"), Reason.AUTORECOVERY_OFF, "no auditor"),
         (replace(MARKED, answers=False), HEALTHY, Reason.BOOKIE_DOWN, "not Ready"),

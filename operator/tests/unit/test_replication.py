@@ -19,7 +19,6 @@ def ledger(state: LedgerState, firsts: tuple[int, ...] = (0,), quorums: tuple[in
     size, write_quorum, ack_quorum = quorums
     return LedgerMetadata(
         ledger_id=1,
-        format_version=3,
         ensemble_size=size,
         write_quorum=write_quorum,
         ack_quorum=ack_quorum,

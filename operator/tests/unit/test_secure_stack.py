@@ -14,14 +14,13 @@ from situations import live, member_claims, objects, quickstart, ready, security
 from urllib3.exceptions import HTTPError
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.certificates.authority import authority_data, first_authority
 from herdkeeper.certificates.issue import Validity, fresh_key
+from herdkeeper.certificates.roles import bookkeeper_holders, sql_nodes_holder
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.identities import observe_identities, read_identity
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.herddb.observe.tls import judged
-from herdkeeper.herddb.state.certificate_holder import certificate_holder
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.tls import TlsUsable
 from herdkeeper.planning.actions import Apply, Create, Plan, Wait
@@ -57,7 +56,7 @@ def saw(found: Objects, cluster: Any = SECURE) -> Ensemble:
 
 def planned(*parts: Any, cluster: Any = SECURE) -> Plan:
     seen = saw(objects(*parts), cluster)
-    return with_identities(plan_zookeeper(seen), cluster, names.ZOOKEEPER_COMPONENT, seen.identities)
+    return with_identities(plan_zookeeper(seen), cluster, seen.identities)
 
 
 def written(plan: Plan) -> list[str]:
@@ -94,7 +93,7 @@ def test_a_settled_ensemble_gets_no_new_certificate_and_is_looked_at_each_day() 
     again = security_of(SECURE, objects(there))
     assert again.identities.changes == ()
     assert again.read_at_start == security.read_at_start
-    plan = with_identities(Plan(), SECURE, names.ZOOKEEPER_COMPONENT, again.identities)
+    plan = with_identities(Plan(), SECURE, again.identities)
     assert (plan.actions, plan.wait, plan.requeue_after_seconds) == ((), None, LONGEST_SECONDS)
 
 
@@ -190,7 +189,7 @@ class Kubernetes:
 def test_bookies_readers_and_nodes_get_what_the_bookies_of_their_cluster_let_in() -> None:
     bookkeeper, herddb = quickstart("BookKeeperCluster"), quickstart("HerdDBCluster")
     kubernetes: Any = Kubernetes(secrets(NAMED.authority_secret))
-    holders = (*certificate_holders(bookkeeper), certificate_holder(herddb))
+    holders = (*bookkeeper_holders(bookkeeper), sql_nodes_holder(herddb))
     due = observe_identities(bookkeeper, holders, ADDRESS, kubernetes)
     subjects = {change.holder.secret: change.holder.subject.x500.rfc4514_string() for change in due.changes}
     assert subjects == {
@@ -203,7 +202,7 @@ def test_bookies_readers_and_nodes_get_what_the_bookies_of_their_cluster_let_in(
 
 def test_the_certificate_of_sql_nodes_can_be_verified_by_who_connects_to_a_node_to_any_or_to_a_leader() -> None:
     herddb, kubernetes = quickstart("HerdDBCluster"), Kubernetes(secrets(NAMED.authority_secret))
-    (made,) = observe_identities(herddb, (certificate_holder(herddb),), ADDRESS, kubernetes).changes  # type: ignore[arg-type]
+    (made,) = observe_identities(herddb, (sql_nodes_holder(herddb),), ADDRESS, kubernetes).changes  # type: ignore[arg-type]
     hosts = [
         herddb.names.host_of("db-herddb-1"),
         herddb.names.sql_address.partition(":")[0],
@@ -229,12 +228,12 @@ def test_a_stack_says_that_it_accepts_plain_text_as_long_as_it_does() -> None:
 
 def test_a_missing_authority_is_told_of_each_resource_on_the_ensemble() -> None:
     bookkeeper, nothing = quickstart("BookKeeperCluster"), Kubernetes()
-    due = observe_identities(bookkeeper, certificate_holders(bookkeeper), ADDRESS, nothing)  # type: ignore[arg-type]
+    due = observe_identities(bookkeeper, bookkeeper_holders(bookkeeper), ADDRESS, nothing)  # type: ignore[arg-type]
     told = Wait(Reason.INVALID_SECRET, "the Secret zk-zookeeper-authority with the authority is missing: restore it from a backup")
     for wait in (None, Wait(Reason.WAITING_FOR_SECRET, "the Secret db-herddb-identity does not exist: the operator creates it")):
-        assert with_identities(Plan((), wait), bookkeeper, names.BOOKIE_COMPONENT, due).wait == told
+        assert with_identities(Plan((), wait), bookkeeper, due).wait == told
     other = Wait(Reason.WAITING_FOR_ZOOKEEPER, "the ensemble does not serve")
-    assert with_identities(Plan((), other), bookkeeper, names.BOOKIE_COMPONENT, due).wait == other
+    assert with_identities(Plan((), other), bookkeeper, due).wait == other
 
 
 def test_a_secret_without_a_certificate_is_named_by_who_connects() -> None:

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.drain.build import BYTES_KEY
-from herdkeeper.bookkeeper.drain.procedure import (
-    CloseLedgers,
-    DeleteClaims,
-    DrainingBookie,
-    JobState,
-    MakeReadOnly,
-    MarkDraining,
-    Move,
-    Record,
-    RemoveTraces,
-    Restart,
-    RetireIdentity,
-    Step,
-    Stop,
-    open_ledgers,
-)
+from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, JobState
 from herdkeeper.bookkeeper.drain.state import Drain
 from herdkeeper.bookkeeper.plan.placement_check import placement_check
 from herdkeeper.bookkeeper.state import known_config
@@ -33,7 +18,6 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
 from herdkeeper.bookkeeper.state.numbers import next_number
 from herdkeeper.bookkeeper.state.racks import policy_for
-from herdkeeper.planning.actions import Wait
 from herdkeeper.planning.lost_node import nodes_reachable
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names, quantity
@@ -146,8 +130,7 @@ def _lost(fleet: BookieFleet, lost: LostBookie | None) -> dict[str, Any]:
 
 
 def drain_fields(fleet: BookieFleet, drain: Drain) -> dict[str, Any]:
-    """Returns the status fields of a draining bookie."""
-    fields: dict[str, Any] = {"message": step_sentence(drain.step)}
+    fields: dict[str, Any] = {"message": drain.step.sentence}
     if isinstance(drain.bookie, DrainingBookie):
         shares = drain.bookie.shares
         left = sum(share.payload_bytes for share in shares)
@@ -155,33 +138,6 @@ def drain_fields(fleet: BookieFleet, drain: Drain) -> dict[str, Any]:
         seconds = _seconds_left(fleet, drain.bookie, left)
         fields |= {} if seconds is None else {"secondsLeft": seconds}
     return fields
-
-
-def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
-    """Returns a step of a drain as a sentence."""
-    match step:
-        case Wait():
-            return step.sentence
-        case MarkDraining() | MakeReadOnly():
-            return "it is becoming read-only"
-        case Record(_, shares):
-            return f"{counted(len(shares), 'ledger is', 'ledgers are')} to be moved"
-        case Move():
-            return "its ledgers are being moved and read back"
-        case CloseLedgers(shares):
-            return f"waiting for the writers of its open ledgers to close them: {open_ledgers(shares)}"
-        case Stop():
-            return "no ledger names it: it is stopping"
-        case Restart():
-            return "ledgers need it again: it is being restarted"
-        case RetireIdentity():
-            return "its identity is being removed from BookKeeper's metadata"
-        case DeleteClaims():
-            return "its volumes are being deleted"
-        case RemoveTraces():
-            return "it is drained"
-        case _:
-            assert_never(step)
 
 
 def _seconds_left(fleet: BookieFleet, bookie: DrainingBookie, left: int) -> int | None:

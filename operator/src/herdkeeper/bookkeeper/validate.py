@@ -8,7 +8,6 @@ from herdkeeper.shared import owned_config
 
 
 def bookkeeper_refusals(cluster: BookKeeperCluster) -> tuple[Refusal, ...]:
-    """Returns what is invalid in a BookKeeperCluster."""
     return (
         *name_refusals(cluster.spec),
         *peer_refusals(cluster.spec.clients, "spec.clients"),

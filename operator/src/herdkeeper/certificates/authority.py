@@ -77,8 +77,6 @@ class Authority:
 
 
 class RenewalReason(StrEnum):
-    """Why a certificate is renewed."""
-
     MISSING = "it or its key is missing or damaged"
     AGE = "two thirds of its life are over"
     AUTHORITY = "another authority now signs"
@@ -87,7 +85,6 @@ class RenewalReason(StrEnum):
 
 
 def first_authority(name: str, key: str, validity: Validity) -> Authority:
-    """Returns the first authority of a stack."""
     return Authority(name, 1, make_authority(f"{name} 1", key, validity))
 
 

@@ -28,7 +28,6 @@ class Wait:
 
     @property
     def sentence(self) -> str:
-        """Returns reason and message as one sentence."""
         return f"{self.reason}: {self.message}"
 
 
@@ -357,7 +356,6 @@ class AnswerRequest:
 
     @staticmethod
     def on(resource: Resource, request: Request, answer: str) -> AnswerRequest:
-        """Returns the answer to a request to this resource."""
         return AnswerRequest(resource.KIND, resource.metadata.name, resource.metadata.resource_version, request, answer)
 
 
@@ -386,11 +384,12 @@ class ForgetNode(InZooKeeper):
 
 @dataclass(frozen=True)
 class DropTablespace:
-    """DROP TABLESPACE by SQL on the node `via`."""
+    """DROP TABLESPACE by SQL on the node `via`, which refuses another one of this name than that of this uuid."""
 
     herddb: str
     via: str
     name: str
+    uuid: str
 
 
 @dataclass(frozen=True)

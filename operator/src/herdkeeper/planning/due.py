@@ -58,7 +58,6 @@ def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, 
 
 
 def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
-    """Returns the seconds until the next time of a schedule, or None."""
     following = timetable_of(times).after(now)
     return None if following is None else max(requeue.NOTED, (following - now).total_seconds())
 

@@ -6,13 +6,13 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from herdkeeper.api.resource import Resource
 from herdkeeper.certificates.holders import DueSecrets
 from herdkeeper.certificates.settings import zookeeper_client_options
 from herdkeeper.planning import pods as pod
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Apply, Plan, Wait, soonest
 from herdkeeper.planning.intent import with_intent
+from herdkeeper.planning.network_policies import Servers
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
@@ -52,13 +52,13 @@ def _identity(secret: str | None, variable: str, value: str) -> PodIdentity:
     return PodIdentity((volume,), (mount,), ({"name": variable, "value": value},))
 
 
-def with_identities(plan: Plan, owner: Resource, component: str, due: DueSecrets) -> Plan:
+def with_identities(plan: Plan, owner: Servers, due: DueSecrets) -> Plan:
     """Returns a plan that writes the resource's due Secrets first. A Secret that can't be made becomes the reason to wait, unless there is
     one already; what waits for a Secret waits for this.
     """
     written = tuple(
         Apply(
-            with_intent(secret_of(pod.metadata(owner, component, change.holder.secret), change.data)),
+            with_intent(secret_of(pod.metadata(owner, owner.names.COMPONENT, change.holder.secret), change.data)),
             new=change.new,
             reason=Reason.CREATING if change.new else Reason.UPDATING,
         )

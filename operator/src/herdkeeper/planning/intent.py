@@ -83,7 +83,6 @@ def adopted(manifest: Json, claim: Claim) -> Apply:
 
 
 def needed_apply(manifest: Json, objects: Objects) -> Apply | None:
-    """Returns the apply that an object needs to match its intent, or None."""
     marked = with_intent(manifest)
     live = objects.get(manifest["kind"], manifest["metadata"]["name"])
     if live is None:

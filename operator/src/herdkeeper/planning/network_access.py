@@ -125,5 +125,4 @@ ENTRANCES = (
 
 
 def entrances_of(component: str) -> tuple[Entrance, ...]:
-    """Returns the entrances of a component's pods."""
     return tuple(entrance for entrance in ENTRANCES if component in entrance.components)

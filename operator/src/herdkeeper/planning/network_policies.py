@@ -14,7 +14,6 @@ from herdkeeper.planning.actions import Action, Apply, Plan, deletions
 from herdkeeper.planning.intent import difference, needed_apply, with_intent
 from herdkeeper.planning.network_access import Declared, Entrance, Operator, Ours, Reach, entrances_of
 from herdkeeper.shared import names
-from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ZooKeeperNames
 from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.reason import Reason
 
@@ -89,24 +88,15 @@ def _admitting(rule: Json, operator_namespace: str) -> Json:
 
 def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Json, ...]:
     """Returns a policy for each component of a resource with servers, none if policies are disabled."""
-    spec, key = cluster.spec, cluster.key
+    spec, named = cluster.spec, cluster.names
     if spec.network_policy == "Disabled":
         return ()
     declared: dict[Declared, Peers] = {Declared.CLIENTS: spec.clients, Declared.SCRAPERS: spec.scrapers}
-    match cluster:
-        case ZooKeeperCluster():
-            named = {names.ZOOKEEPER_COMPONENT: ZooKeeperNames(key).network_policy}
-        case BookKeeperCluster():
-            bookkeeper = BookKeeperNames(key)
-            named = {names.BOOKIE_COMPONENT: bookkeeper.network_policy}
-            if cluster.spec.auto_recovery.enabled:
-                named[names.AUTORECOVERY_COMPONENT] = bookkeeper.autorecovery
-        case HerdDBCluster():
-            named = {names.HERDDB_COMPONENT: HerdDBNames(key).network_policy}
-        case _:
-            assert_never(cluster)
+    policies = {named.COMPONENT: named.network_policy}
+    if isinstance(cluster, BookKeeperCluster) and cluster.spec.auto_recovery.enabled:
+        policies[names.AUTORECOVERY_COMPONENT] = cluster.names.autorecovery
     guarded = _Guarded(cluster, operator_namespace, declared, _unused_ports(cluster))
-    return tuple(_policy(guarded, component, name) for component, name in named.items())
+    return tuple(_policy(guarded, component, name) for component, name in policies.items())
 
 
 def _unused_ports(cluster: Servers) -> frozenset[int]:

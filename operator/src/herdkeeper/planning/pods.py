@@ -75,7 +75,6 @@ def compute(resources: Compute) -> Json:
 
 
 def claim_spec(volume: VolumeClaim) -> Json:
-    """Spec of a volume claim."""
     spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": volume.size}}}
     return spec if volume.storage_class_name is None else {**spec, "storageClassName": volume.storage_class_name}
 
@@ -86,7 +85,6 @@ goes with its resource, and would take all volumes along under deletionPolicy Re
 
 
 def config_volume(config_map: str) -> Json:
-    """The volume with the configuration."""
     return {"name": "config", "configMap": {"name": config_map}}
 
 
@@ -178,7 +176,6 @@ def meant(text: str) -> str:
 
 
 def field(name: str, path: str) -> Json:
-    """An environment variable with a field of its own pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
@@ -199,7 +196,6 @@ def metrics_port(port: int) -> list[Json]:
 
 
 def config_map(owner: Resource, component: str, name: str, data: Mapping[str, str]) -> Json:
-    """A ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(owner, component, name), "data": dict(data)}
 
 

@@ -81,7 +81,6 @@ def name_refusals(part: object, path: str = "spec") -> Iterator[Refusal]:
 
 @cache
 def _object_names(model: type[Model]) -> frozenset[str]:
-    """Returns the model's fields that are an ObjectName."""
     types = get_type_hints(model, include_extras=True)
     return frozenset(name for name in model.model_fields if ObjectName in (types[name], *get_args(types[name])))
 

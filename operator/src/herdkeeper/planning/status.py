@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from herdkeeper.api.resource import Condition, Resource
 from herdkeeper.planning import actions as do
 from herdkeeper.planning.actions import Action, Plan
-from herdkeeper.planning.kstatus import kstatus_conditions
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, SECOND_DISK
-from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, SERVES_AS_MADE, condition
+from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, RECONCILING, SERVES_AS_MADE, STALLED, condition
 from herdkeeper.shared.lsn import lsn_text
-from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.reason import Bearing, Reason
 
 MOST_SENTENCES = 60
 """Maximum sentences of a shown plan. A new cluster of some bookies fits."""
@@ -236,9 +236,42 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.FULL_CHECK_STARTED, f"Making {node} check all tables of tablespace {name}: {stops}"
         case do.ForgetNode(_, _, node):
             return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"
-        case do.DropTablespace(_, _, name):
+        case do.DropTablespace(_, _, name, _):
             return Reason.DELETING, f"Dropping tablespace {name}"
         case do.DeleteLogs(_, _, _, uuids):
             return Reason.DELETING, f"Deleting the log of {'all tablespaces' if uuids is None else ', '.join(uuids)}"
         case _:
             assert_never(action)
+
+
+def kstatus_conditions(resource: Resource, ready: Health, progressing: Health) -> Mapping[str, Health]:
+    """Returns Reconciling, Stalled or neither, by type, from Ready and Progressing of the same status. Flux and `kubectl apply --wait` of
+    kpt read them by kstatus (sigs.k8s.io/cli-utils/pkg/kstatus): Stalled=True is Failed, Reconciling=True InProgress; with neither it goes
+    by Ready.
+
+    A Ready resource is also Reconciling while a declared change, such as a new image, is unfinished: a client must not stop waiting between
+    two restarts. Upkeep and repairs of a Ready resource don't count.
+    """
+    if ready.status != "True" and ready.reason.needs_person:
+        return {STALLED: _holds(ready)}
+    if progressing.reason in (Reason.PAUSED, Reason.PLANNED):
+        return {STALLED: _holds(progressing)} if ready.status != "True" or _is_unfinished(resource) else {}
+    if ready.status != "True":
+        return {RECONCILING: _holds(ready)}
+    if progressing.status == "True" and progressing.reason.bearing is Bearing.UNFINISHED:
+        return {RECONCILING: _holds(progressing)}
+    return {}
+
+
+def _is_unfinished(resource: Resource) -> bool:
+    """Returns whether a paused resource has declared changes that were not finished. Nothing is planned while it is paused, so the last
+    known state is kept.
+    """
+    before = resource.status
+    if before is None or before.observed_generation != resource.metadata.generation:
+        return True
+    return any(condition(resource, kind) is not None for kind in (RECONCILING, STALLED))
+
+
+def _holds(state: Health) -> Health:
+    return Health("True", state.reason, state.message)

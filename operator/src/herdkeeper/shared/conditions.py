@@ -10,9 +10,9 @@ from herdkeeper.shared.reason import Reason
 READY = "Ready"
 PROGRESSING = "Progressing"
 RECONCILING = "Reconciling"
-"""True while the declared state is not reached yet and nobody is needed; otherwise absent. See planning/kstatus.py."""
+"""True while the declared state is not reached yet and nobody is needed; otherwise absent. See planning/status.py."""
 STALLED = "Stalled"
-"""True while a person must act before the declared state can be reached; otherwise absent. See planning/kstatus.py."""
+"""True while a person must act before the declared state can be reached; otherwise absent. See planning/status.py."""
 CURRENT = "Current"
 """ScheduledCheckpoint: False if its newest verified checkpoint is older than two periods of the schedule."""
 RESTORE_DRILLED = "RestoreDrilled"
@@ -45,7 +45,6 @@ CONFIG_KNOWN = "ConfigKnown"
 
 
 def condition(resource: Resource, kind: str) -> Condition | None:
-    """Returns a condition of the resource, or None."""
     conditions: tuple[Condition, ...] = resource.status.conditions if resource.status is not None else ()
     return next((entry for entry in conditions if entry.type == kind), None)
 

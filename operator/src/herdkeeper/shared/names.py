@@ -280,7 +280,6 @@ class _ServerNames:
     disruption_budget = _Suffixed("")
     """PodDisruptionBudget of all servers together."""
     network_policy = _Suffixed("")
-    """NetworkPolicy of the servers."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +287,6 @@ class _StatefulSetNames(_ServerNames):
     """Names of servers that are replicas of one StatefulSet, numbered from 0."""
 
     stateful_set = _Suffixed("")
-    """StatefulSet."""
     client_service = _Suffixed("")
     """Service for clients inside the cluster: ready servers only."""
 
@@ -329,7 +327,6 @@ class ZooKeeperNames(_StatefulSetNames):
         return frozenset({f"*.{self.members_service}.{namespace}", f"{self.client_service}.{namespace}"})
 
     def host(self, number: int) -> str:
-        """Host name of member `number`."""
         return f"{self.pod(number)}.{self.members_service}.{self.key.namespace}.svc"
 
     def address(self, replicas: int, port: int = ZOOKEEPER_CLIENT_PORT) -> str:
@@ -403,11 +400,9 @@ class BookKeeperNames(_ServerNames):
         return f"{self.servers}-{number}"
 
     def pod(self, number: int) -> str:
-        """Pod of bookie `number`."""
         return f"{self.stateful_set(number)}-0"
 
     def journal_claim(self, number: int) -> str:
-        """Journal volume claim of bookie `number`."""
         return f"{self.stateful_set(number)}-journal"
 
     identity_secret = _Suffixed("-identity")
@@ -422,7 +417,6 @@ class BookKeeperNames(_ServerNames):
         return f"{self.stateful_set(number)}-{ledgers_volume(volume)}"
 
     def host(self, number: int) -> str:
-        """Host name of bookie `number`."""
         return f"{self.pod(number)}.{self.service}.{self.key.namespace}.svc"
 
     def drain_round(self, number: int, round_number: int) -> str:
@@ -477,7 +471,6 @@ class HerdDBNames(_StatefulSetNames):
     """Secret with the certificate of SQL nodes, if the ensemble requires one."""
 
     def host(self, number: int) -> str:
-        """Host name of node `number`."""
         return self.host_of(self.pod(number))
 
     def host_of(self, pod: str) -> str:
@@ -506,8 +499,6 @@ class HerdDBNames(_StatefulSetNames):
 
 @dataclass(frozen=True)
 class TablespaceNames:
-    """Names of a Tablespace's objects."""
-
     key: ObjectKey
 
     @property
@@ -517,7 +508,6 @@ class TablespaceNames:
 
     @property
     def leader_host(self) -> str:
-        """Host name of the leader."""
         return f"{self.leader_service}.{self.key.namespace}.svc"
 
     @property

@@ -26,7 +26,6 @@ class Objects:
     items: Mapping[tuple[str, str], Json]
 
     def get(self, kind: str, name: str) -> Json | None:
-        """Returns an object, or None."""
         return self.items.get((kind, name))
 
     def of_kind(self, kind: str) -> tuple[Json, ...]:
@@ -82,8 +81,7 @@ class Objects:
 def is_controlled_by(item: Json, controller: Json | None) -> bool:
     """Returns whether the controller owns an object, by uid: anybody can give a pod labels and a name."""
     uid = None if controller is None else controller["metadata"].get("uid")
-    owners = item["metadata"].get("ownerReferences") or []
-    return uid is not None and any(owner.get("controller") and owner["uid"] == uid for owner in owners)
+    return uid is not None and _controller_of(item) == uid
 
 
 def is_owned_by(item: Json, uid: str) -> bool:
@@ -92,7 +90,6 @@ def is_owned_by(item: Json, uid: str) -> bool:
 
 
 def mounts(pod: Json, secret: str) -> bool:
-    """Returns whether a pod mounts a Secret."""
     volumes = pod.get("spec", {}).get("volumes") or []
     return any((volume.get("secret") or {}).get("secretName") == secret for volume in volumes)
 
@@ -122,7 +119,6 @@ class JobEnd:
 
 
 def job_ended(job: Json) -> JobEnd | None:
-    """Returns how a Job has ended, or None."""
     status = job.get("status", {})
     for entry in status.get("conditions") or []:
         if entry["type"] in ("Complete", "Failed") and entry["status"] == "True":
@@ -205,13 +201,11 @@ def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:
 
 
 def label(item: Json, name: str) -> str | None:
-    """Returns a label's value, or None."""
     value = (item["metadata"].get("labels") or {}).get(name)
     return None if value is None else str(value)
 
 
 def annotation(item: Json, name: str) -> str | None:
-    """Returns an annotation's value, or None."""
     value = (item["metadata"].get("annotations") or {}).get(name)
     return None if value is None else str(value)
 

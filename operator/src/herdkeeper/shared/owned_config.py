@@ -1,7 +1,7 @@
 """Configuration keys that the operator owns: a user's `spec.config` may not set them.
 
-A key is owned if identity, durability or an object of the operator (port, path, probe) depends on it, or if a field of the spec sets it.
-Each key maps to that field, or to None. Defaults that a builder writes, e.g. ZooKeeper's `autopurge.snapRetainCount` or HerdDB's
+A key is owned if identity, durability or an object of the operator (port, path, probe) depends on it. So is one that a field of the spec
+sets. Each key maps to that field, or to None. Defaults that a builder writes, e.g. ZooKeeper's `autopurge.snapRetainCount` or HerdDB's
 `server.checkpoint.period`, are not owned: the user's line comes later and wins. Key names are from ZooKeeper's administrator guide,
 BookKeeper's `bk_server.conf` and HerdDB's `ServerConfiguration`. The validation reads this table; add each further owned key that a builder
 writes.

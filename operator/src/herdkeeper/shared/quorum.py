@@ -9,7 +9,6 @@ SAFE_SIZE = 3
 
 
 def majority(voters: int) -> int:
-    """Returns how many voters make a quorum."""
     return voters // 2 + 1
 
 

@@ -1,18 +1,19 @@
-"""References between kinds: which kind refers to which, by which field of its spec."""
+"""References between kinds: which kind refers to which, by which field of its spec.
+
+Kinds are plain names here: the kubectl plugin reads this table, too, and imports no models.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
-
 REFERENCES: Mapping[str, tuple[str, str]] = {
-    BookKeeperCluster.KIND: ("zooKeeperRef", ZooKeeperCluster.KIND),
-    HerdDBCluster.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
-    Tablespace.KIND: ("herdDBRef", HerdDBCluster.KIND),
-    Checkpoint.KIND: ("tablespaceRef", Tablespace.KIND),
-    ReplicationAudit.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
+    "BookKeeperCluster": ("zooKeeperRef", "ZooKeeperCluster"),
+    "HerdDBCluster": ("bookKeeperRef", "BookKeeperCluster"),
+    "Tablespace": ("herdDBRef", "HerdDBCluster"),
+    "Checkpoint": ("tablespaceRef", "Tablespace"),
+    "ReplicationAudit": ("bookKeeperRef", "BookKeeperCluster"),
 }
 """Kind -> the referring field of its spec, and the kind referred to."""
 

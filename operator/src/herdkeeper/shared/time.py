@@ -34,7 +34,6 @@ def moment_of_millis(millis: int) -> datetime.datetime:
 
 
 def text_of_now() -> str:
-    """Formats the current time."""
     return text_of(datetime.datetime.now(datetime.UTC))
 
 

@@ -36,7 +36,6 @@ class Claim:
 
     @staticmethod
     def of(item: Mapping[str, Any]) -> Claim:
-        """Returns the claim of a document of the API server."""
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
         told = (entry for entry in status.get("conditions") or [] if entry.get("status") == "True")

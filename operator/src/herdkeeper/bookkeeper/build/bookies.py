@@ -19,6 +19,8 @@ from herdkeeper.shared.objects import Json
 from herdkeeper.shared.quantity import MIB, bytes_of
 
 COMPONENT = names.BOOKIE_COMPONENT
+REPLAY_PROBES = 720
+"""An hour. A bookie whose `lastMark` was emptied replays all of its journal's volume, and on a slow disk only some MiB a second."""
 TOKEN_MOUNT = "/token"  # noqa: S105 - where the image's GuardedHttpServer reads it
 
 
@@ -108,7 +110,9 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "ports": pod.metrics_port(names.BOOKIE_ADMIN_PORT),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
-        "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
+        # It answers once it has replayed its journal. A replay that is ended begins anew, so it would never end.
+        "startupProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, REPLAY_PROBES),
+        "livenessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6),
         "volumeMounts": [
             pod.CONFIG_MOUNT,
             {"name": "token", "mountPath": TOKEN_MOUNT, "readOnly": True},

@@ -60,7 +60,6 @@ def racks_volume(config_map: str) -> Json:
 
 
 def placement_lines(placement: Placement) -> dict[str, object]:
-    """Returns the lines of a client's configuration."""
     match placement.policy:
         case PlacementPolicy.RACK_AWARE:
             policy = "org.apache.bookkeeper.client.RackawareEnsemblePlacementPolicy"

@@ -18,8 +18,8 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 RECORD_KEY, OPEN_KEY, WRITTEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "written", "bytes", "kept"
-"""In a round's ConfigMap: what the bookie held, which open ledgers were no longer written there, which others are not read while open, the
-estimated bytes, and that its drain was cancelled."""
+"""In a round's ConfigMap: what the bookie held; which open ledgers were no longer written there; which others are not read while open;
+the estimated bytes; that its drain was cancelled."""
 RECORD = "/record"
 """Mount path of the record."""
 RETIRE_SECONDS = 900
@@ -28,8 +28,8 @@ RETIRE_SECONDS = 900
 
 @dataclass(frozen=True)
 class DrainSource:
-    """What a drain's Jobs need besides the resource: `host:port,host:port` for clients of bookies, the image with the jobs, and the address
-    of the bookies' own configuration if that is another one.
+    """What a drain's Jobs need besides the resource. The address (`host:port,host:port`) is for clients of bookies. The bookies' own
+    configuration may have another one.
     """
 
     zookeeper_address: str

@@ -9,20 +9,9 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_stopped_bookie
+from herdkeeper.bookkeeper.drain import procedure
 from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record, build_retirement, is_kept, kept_record
-from herdkeeper.bookkeeper.drain.procedure import (
-    CloseLedgers,
-    DeleteClaims,
-    JobState,
-    MakeReadOnly,
-    MarkDraining,
-    Move,
-    Record,
-    RemoveTraces,
-    Restart,
-    RetireIdentity,
-    Stop,
-)
+from herdkeeper.bookkeeper.drain.procedure import JobState
 from herdkeeper.bookkeeper.drain.state import Drain, rounds_of
 from herdkeeper.bookkeeper.state.bookies import BeingScanned, LedgerScan, good_for_seconds
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
@@ -32,7 +21,6 @@ from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
-from herdkeeper.shared.known_nodes import known_nodes
 from herdkeeper.shared.objects import Json, Objects, label
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -62,27 +50,27 @@ def actions_of(fleet: BookieFleet, drain: Drain, source: DrainSource) -> tuple[A
     identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
     cluster, named = fleet.sized, fleet.named
     match drain.step:
-        case Wait() | Restart():  # a bookie that is not stopped is applied like any other
+        case Wait() | procedure.Restart():  # a bookie that is not stopped is applied like any other
             return ()
-        case MarkDraining():
+        case procedure.MarkDraining():
             return _mark(fleet.objects, named.journal_claim(drain.number), fleet.now, Reason.DRAINING)
-        case MakeReadOnly():
+        case procedure.MakeReadOnly():
             return (SetBookieMode(identity.bookie_id, named.host(drain.number), True, fleet.token, Reason.DRAINING),)
-        case Record(number, shares):
+        case procedure.Record(number, shares):
             return (Create(build_record(cluster, identity, number, shares)),)
-        case Move(number):
+        case procedure.Move(number):
             return (Create(build_move(cluster, identity, number, source)),)
-        case CloseLedgers(shares):
+        case procedure.CloseLedgers(shares):
             return close_orders(shares, fleet, Reason.DRAINING)
-        case Stop():
+        case procedure.Stop():
             return (
                 Apply(with_intent(build_stopped_bookie(cluster, identity, source.zookeeper_address)), new=False, reason=Reason.DRAINING),
             )
-        case RetireIdentity():
+        case procedure.RetireIdentity():
             return (Create(build_retirement(cluster, identity, source)),)
-        case DeleteClaims(claims):
+        case procedure.DeleteClaims(claims):
             return deletions((fleet.objects.get(CLAIM, claim.name) for claim in claims), Reason.DRAINED)
-        case RemoveTraces():
+        case procedure.RemoveTraces():
             return deletions((fleet.objects.get("StatefulSet", named.stateful_set(drain.number)),), Reason.DRAINED)
         case _:
             assert_never(drain.step)
@@ -95,7 +83,7 @@ def close_orders(shares: Iterable[Share], fleet: BookieFleet, reason: Reason) ->
         for share in shares
         if share.tablespace is not None
         for database in fleet.databases
-        if share.writer in known_nodes(database)
+        if share.writer in database.known_nodes
     )
 
 

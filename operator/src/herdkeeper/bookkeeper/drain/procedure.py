@@ -38,8 +38,6 @@ class Mode(Enum):
 
 
 class JobState(Enum):
-    """State of a Job."""
-
     ABSENT = "absent"
     RUNNING = "running"
     DONE = "done"
@@ -116,10 +114,14 @@ class ClusterState:
 class MarkDraining:
     """Record that the operator makes the bookie read-only, so that cancelling the drain makes it writable again."""
 
+    sentence = "it is becoming read-only"
+
 
 @dataclass(frozen=True)
 class MakeReadOnly:
     """Make it read-only. Writers move to other bookies."""
+
+    sentence = "it is becoming read-only"
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,17 @@ class Record:
     round: int
     shares: tuple[Share, ...]
 
+    @property
+    def sentence(self) -> str:
+        return f"{counted(len(self.shares), 'ledger is', 'ledgers are')} to be moved"
+
 
 @dataclass(frozen=True)
 class Move:
     """Copy its ledgers elsewhere while it serves, then read every recorded entry from its new place."""
 
     round: int
+    sentence = "its ledgers are being moved and read back"
 
 
 @dataclass(frozen=True)
@@ -143,20 +150,30 @@ class CloseLedgers:
 
     shares: tuple[Share, ...]
 
+    @property
+    def sentence(self) -> str:
+        return f"waiting for the writers of its open ledgers to close them: {open_ledgers(self.shares)}"
+
 
 @dataclass(frozen=True)
 class Stop:
     """Scale its StatefulSet to zero, since nothing needs it."""
+
+    sentence = "no ledger names it: it is stopping"
 
 
 @dataclass(frozen=True)
 class Restart:
     """Start it again, since ledgers still need it."""
 
+    sentence = "ledgers need it again: it is being restarted"
+
 
 @dataclass(frozen=True)
 class RetireIdentity:
     """Remove its cookie by the shell's decommissionbookie. The HTTP call answers 200 and leaves it (4.18.0). This can't be undone."""
+
+    sentence = "its identity is being removed from BookKeeper's metadata"
 
 
 @dataclass(frozen=True)
@@ -164,18 +181,21 @@ class DeleteClaims:
     """Delete its volumes, by uid."""
 
     claims: tuple[Claim, ...]
+    sentence = "its volumes are being deleted"
 
 
 @dataclass(frozen=True)
 class RemoveTraces:
     """Remove the remaining objects."""
 
+    sentence = "it is drained"
+
 
 Step = Wait | MarkDraining | MakeReadOnly | Record | Move | CloseLedgers | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
+"""Each has a `sentence` for the status."""
 
 
 def next_step(bookie: DrainingBookie | Unknown, state: ClusterState | Unknown) -> Step:
-    """Returns the one step to do now."""
     if isinstance(bookie, Unknown):
         return Wait(why_unread(bookie), bookie.why)
     if isinstance(state, Unknown):
@@ -188,20 +208,19 @@ def next_step(bookie: DrainingBookie | Unknown, state: ClusterState | Unknown) -
 
 
 def why_not_drain(bookie: DrainingBookie, state: ClusterState) -> Wait | None:
-    """Returns why the drain can't start, or None."""
     if blocked := _why_unsafe(state):
         return blocked
     if state.writable <= state.largest_ensemble:
         return Wait(
             Reason.TOO_FEW_BOOKIES,
             f"{counted(state.writable, 'writable bookie')} would remain without {bookie.bookie_id}; ensembles of "
-            f"{state.largest_ensemble} need one more, to replace a lost one: raise spec.bookies until {state.largest_ensemble + 1} stay",
+            f"{state.largest_ensemble} need one more, to replace a lost one: if no bookie is starting, raise spec.bookies until "
+            f"{state.largest_ensemble + 1} stay",
         )
     return None if state.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, state.too_few_racks)
 
 
 def later_steps(bookie: DrainingBookie) -> tuple[str, ...]:
-    """Returns the remaining steps of the drain, as sentences."""
     closed = [share for share in bookie.shares if share.closed]
     still_open = [share for share in bookie.shares if not share.closed]
     size = sum(share.payload_bytes for share in closed)
@@ -271,7 +290,6 @@ def _record(bookie: DrainingBookie) -> Record:
 
 
 def _why_not_move(state: ClusterState) -> Wait | None:
-    """Returns why no ledger may be moved yet, or None."""
     if state.also_leaving:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(state.also_leaving)} must become read-only first: copies would go there")
     return None

@@ -147,7 +147,6 @@ def _round(objects: Objects, number: int, job: str) -> Round:
 
 
 def job_state_of(objects: Objects, name: str) -> JobState:
-    """Returns the state of a Job."""
     job = objects.get("Job", name)
     if job is None:
         return JobState.ABSENT

@@ -12,10 +12,10 @@ from functools import partial
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.bookkeeper.observe.ledgers import LedgerScans, ScanRequest
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, Marks, Metadata, MetadataAbsent, MetadataStore, RecoveryDelay
-from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.bookkeeper.state.claims import known_claims
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
+from herdkeeper.certificates.roles import bookkeeper_holders
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.identities import observe_identities
@@ -84,7 +84,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, reader: ClusterReader) -> Boo
 def _identities(cluster: BookKeeperCluster, store: MetadataStore | Problem, reader: ClusterReader) -> DueSecrets:
     if isinstance(store, Problem):
         return NOTHING_DUE
-    return observe_identities(cluster, certificate_holders(cluster), store.address, reader.kubernetes)
+    return observe_identities(cluster, bookkeeper_holders(cluster), store.address, reader.kubernetes)
 
 
 def observe_ledgers(fleet: BookieFleet, reader: ClusterReader) -> BookieFleet:

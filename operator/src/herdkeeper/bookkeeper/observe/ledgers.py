@@ -114,11 +114,9 @@ class LedgersRead:
 
     @property
     def progress(self) -> str:
-        """See PagedRead."""
         return f"{self._found - len(self._paths)} of {self._found}"
 
     def read_page(self) -> LedgerScan | Unknown | None:
-        """See PagedRead."""
         znodes = self._znodes()
         try:
             if self._layout is None:
@@ -200,7 +198,6 @@ class _Tally:
             raise MalformedDataError(f"ledgers name bookies, and places of them, more than {MOST_KEPT} in all: this version reads no more")
 
     def scan(self) -> LedgerScan:
-        """Returns the result."""
         ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in self.shares.items()}
         naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(self.counts.items())}
         breaches, uncopied = PlacementBreaches.of(self.breaking), tuple(sorted(self.uncopied))

@@ -56,7 +56,6 @@ def _unknown(identity: BookieIdentity) -> Wait:
 
 
 def _cookie(fleet: BookieFleet, identity: BookieIdentity) -> Cookie:
-    """Returns the cookie that this bookie had."""
     journal, ledgers = directories_of(fleet.cluster)
     return Cookie(identity.bookie_id, journal, ledgers, fleet.known_metadata.instance_id)
 

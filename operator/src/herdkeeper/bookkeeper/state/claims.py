@@ -15,7 +15,6 @@ MOST_LEDGER_VOLUMES = 8
 
 
 def ledgers_claims(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
-    """Returns the names of bookie `number`'s ledger claims."""
     named = cluster.names
     return tuple(named.ledgers_claim(number, volume) for volume in range(cluster.spec.ledgers.volumes))
 

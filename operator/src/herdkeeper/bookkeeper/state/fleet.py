@@ -18,7 +18,6 @@ from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
 from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
 from herdkeeper.shared.dependents import NO_DEPENDENTS, Dependents
-from herdkeeper.shared.known_nodes import known_nodes
 from herdkeeper.shared.lost_node import trouble_of
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Nodes
@@ -56,7 +55,6 @@ class BookieFleet:
 
     @property
     def named(self) -> BookKeeperNames:
-        """Names of the cluster's objects."""
         return self.cluster.names
 
     @property
@@ -155,7 +153,6 @@ class BookieFleet:
         return trouble_of(next((pod for pod in made if not is_ready(pod)), None), self.machines)
 
     def is_registered(self, number: int) -> bool:
-        """Returns whether a bookie of this number is registered."""
         return any(self.named.number_of(bookie_id) == number for bookie_id in self.known_metadata.registered)
 
     def is_made(self, number: int) -> bool:
@@ -191,7 +188,7 @@ class BookieFleet:
             return bookie
         if not isinstance(self.scan, LedgerScan):
             return self.scan or NOT_SCANNED
-        writers = frozenset(node for database in self.databases for node in known_nodes(database))
+        writers = frozenset(node for database in self.databases for node in database.known_nodes)
         return replace(bookie, shares=self.scan.shares.get(bookie.bookie_id, ()), own_writers=writers)
 
     @cached_property

@@ -29,7 +29,6 @@ class BookieNumbers:
 
     @property
     def existing(self) -> tuple[int, ...]:
-        """All that exist."""
         return tuple(sorted((*self.staying, *self.leaving, *(lost.number for lost in self.lost))))
 
     @property
@@ -62,7 +61,6 @@ def bookie_numbers(cluster: BookKeeperCluster, objects: Objects, metadata: Ledge
 
 
 def next_number(cluster: BookKeeperCluster, existing: tuple[int, ...]) -> int:
-    """Returns the next unused number."""
     remembered = cluster.status.next_bookie if cluster.status is not None else None
     return max(remembered or 0, max(existing, default=-1) + 1)
 

@@ -84,7 +84,6 @@ def _nodes(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[s
 
 
 def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Placement:
-    """Returns the placement settings for clients of this cluster."""
     named = cluster.names
     wanted = cluster.spec.placement
     return Placement(policy_for(racks), wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
