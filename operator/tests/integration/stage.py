@@ -21,7 +21,7 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 from unchanged_reads import UnchangedReads
 
-from herdkeeper.api import HerdDBCluster, ZooKeeperCluster
+from herdkeeper.api import HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.cluster_reader import ClusterReader
@@ -150,9 +150,13 @@ class Stage:
         raise AssertionError(f"{kind} {name} is still written to after 30 reconciles: {self.events(name)[-3:]}")
 
     def declare(self, kind: str, name: str, spec: Json, annotations: Mapping[str, str] | None = None) -> Json:
-        """The user's `kubectl create`; the resource as it was stored. An ensemble is in plain text unless its spec says otherwise."""
+        """The user's `kubectl create`; the resource as it was stored. Unless its spec says otherwise, an ensemble is in plain text, and no
+        full check comes by its schedule.
+        """
         if kind == ZooKeeperCluster.KIND:
             spec = {"security": {"mode": "Insecure"}, **spec}
+        if kind == Tablespace.KIND:
+            spec = {"fullCheck": {"suspend": True}, **spec}  # by default one comes at some minute of the week's nights
         metadata = {"name": name, "annotations": dict(annotations or {})}
         body = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
         return dict(self.of(kind).create(body=body, namespace=self.namespace).to_dict())

@@ -26,9 +26,9 @@ def member(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """A member of ZooKeeper whose two peers are not there."""
     config = folder / "config"
     config.mkdir()
-    ports = free_ports(9)
+    ports = free_ports(10)
     servers = [
-        f"server.{number}=127.0.0.1:{ports[number]}:{ports[number + 3]}:participant;127.0.0.1:{ports[number + 5]}\n" for number in (1, 2, 3)
+        f"server.{number}=127.0.0.1:{ports[number]}:{ports[number + 3]}:participant;127.0.0.1:{ports[number + 6]}\n" for number in (1, 2, 3)
     ]
     files = {"founding": "true", "zoo.cfg.dynamic": "".join(servers)}
     files["zoo.cfg"] = f"tickTime=500\ninitLimit=10\nsyncLimit=5\ndataDir={folder}/data/store\nadmin.enableServer=false\n"

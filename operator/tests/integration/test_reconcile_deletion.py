@@ -399,8 +399,13 @@ def test_an_ensemble_waits_until_the_bookies_have_deleted_their_metadata_in_it(d
     reconcile_until_gone(stage, ZOOKEEPER, "zk")
 
 
-def test_an_ensemble_whose_policy_is_retain_goes_only_after_the_bookies_that_use_it(dynamic: DynamicClient, namespace: str) -> None:
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_ensemble_whose_policy_is_retain_goes_only_after_the_bookies_that_use_it(
+    dynamic: DynamicClient, namespace: str, refused: bool
+) -> None:
     stage = ensemble(Stage(dynamic, namespace, PlayedEnsembles(ZooKeeperNames(ObjectKey(namespace, "zk")).address(1))), "Retain")
+    if refused:
+        stage.patch(ZOOKEEPER, "zk", {"spec": {"config": {"dataDir": "/tmp"}}})
     stage.declare(BOOKKEEPER, "bk", {"zooKeeperRef": {"name": "zk"}, "bookies": 1})
     stage.settle(BOOKKEEPER, "bk")
     stage.settle(ZOOKEEPER, "zk")

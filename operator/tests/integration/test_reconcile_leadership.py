@@ -11,7 +11,7 @@ from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, 
 from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.clients.liveness import NodeLiveness
-from herdkeeper.clients.zookeeper import EnsembleError, Znode
+from herdkeeper.clients.zookeeper import ANY_VERSION, EnsembleError, Znode
 from herdkeeper.clients.zookeeper_member import Wake
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
@@ -19,6 +19,7 @@ from herdkeeper.codecs.herddb.users import decode_users
 from herdkeeper.engine.execute_metadata import forget_node
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.planning.actions import ForgetNode
+from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, decode_log_pin, encode_log_pin, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import stopping
@@ -200,6 +201,57 @@ def test_leaders_of_a_database_that_is_left_alone_stay_however_they_are_looked_a
     stage.nodes.herddb_is_gone(named(stage), 0)
     assert stage.lead("db") == Result(Outcome.OK)
     assert leader(stage) == NODES[0]
+
+
+def test_a_lost_leader_is_replaced_while_the_deletion_of_its_database_waits_and_not_once_its_nodes_are_taken_down(stage: Stage) -> None:
+    stage.patch(HERDDB, "db", {"metadata": {"finalizers": [names.FINALIZER]}, "spec": {"deletionPolicy": "Delete"}})
+    stage.patch(TABLESPACE, "flights", {"metadata": {"finalizers": [names.FINALIZER]}, "spec": {"deletionPolicy": "Delete"}})
+    for kind, name in ((TABLESPACE, "flights"), (HERDDB, "db")):
+        stage.delete(kind, name)
+    ask(stage, NODES[1])
+    stage.reconcile(HERDDB, "db")
+    assert stage.found("StatefulSet", "db-herddb"), "it waits for what drops its tablespace"
+    assert leader(stage) == NODES[0], "no wish is followed any more"
+    stage.nodes.herddb_is_gone(named(stage), 0)
+    stage.lead("db")
+    assert (leader(stage), woken(stage)) == (NODES[1], [NODES[1]])
+
+    stage.ensemble.put(record_path(stage), encode_tablespace(RECORD))
+    stage.delete("StatefulSet", "db-herddb")
+    assert stage.lead("db") == Result(Outcome.OK)
+    assert leader(stage) == NODES[0]
+
+
+def test_a_pin_of_a_tablespace_that_is_declared_again_stays_if_that_has_moved_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database's key takes pins away that nobody would move: it found no Tablespace, and goes on once there is one."""
+    stage.delete(TABLESPACE, "flights")
+    pin = log_pin_path(named(stage).herd_root, "a-uuid", SECOND_DISK)
+    stage.ensemble.put(pin, encode_log_pin((4, 0)))
+    delete = stage.ensemble.delete
+
+    def later(path: str, version: int = ANY_VERSION) -> None:
+        if path == pin:
+            stage.ensemble.compare_and_set(pin, encode_log_pin((5, 0)), stage.ensemble.znodes[pin][1])
+        delete(path, version)
+
+    monkeypatch.setattr(stage.ensemble, "delete", later)
+    stage.reconcile_at(time.time() + 2 * 86_400, HERDDB, "db")
+    assert decode_log_pin(stage.ensemble.znodes[pin][0]) == (5, 0)
+    monkeypatch.setattr(stage.ensemble, "delete", delete)
+    stage.reconcile_at(time.time() + 2 * 86_400, HERDDB, "db")
+    assert pin not in stage.ensemble.znodes, "nobody declares it"
+
+
+def test_no_pin_of_a_tablespace_that_nobody_declares_any_more_stays(stage: Stage) -> None:
+    """Such as when pins were kept for a resource that was to take it over, and that was deleted before it did."""
+    stage.delete(TABLESPACE, "flights")
+    pins = [log_pin_path(named(stage).herd_root, "a-uuid", name) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)]
+    for pin in pins:
+        stage.ensemble.put(pin, encode_log_pin((4, 0)))
+    stage.reconcile(HERDDB, "db")
+    assert set(pins) <= set(stage.ensemble.znodes), "it may yet be declared"
+    stage.reconcile_at(time.time() + 2 * 86_400, HERDDB, "db")
+    assert not set(pins) & set(stage.ensemble.znodes)
 
 
 def test_a_leader_is_left_while_its_pod_still_stops(stage: Stage) -> None:

@@ -73,6 +73,29 @@ class Explorer(Generic[State]):
                 return Explored(len(before), whole=False)
         return Explored(len(before))
 
+    def stuck(self, start: State, done: Callable[[State], bool], most_states: int) -> Explored:
+        """All states that can be reached from `start`, up to a number; wrong is the first one from which no step leads to one that is
+        `done`.
+        """
+        before: dict[State, tuple[State, str] | None] = {start: None}
+        leads_here: dict[State, list[State]] = {start: []}
+        for state in (waiting := [start]):
+            for told, after in self._steps(state):
+                if after not in before:
+                    before[after] = (state, told)
+                    waiting.append(after)
+                leads_here.setdefault(after, []).append(state)
+            if len(before) > most_states:
+                return Explored(len(before), whole=False)
+        ending = [state for state in before if done(state)]
+        found = set(ending)
+        for state in ending:
+            fresh = set(leads_here[state]) - found
+            found |= fresh
+            ending.extend(fresh)
+        first = next((state for state in before if state not in found), None)
+        return Explored(len(before)) if first is None else Explored(len(before), "it never ends", _story(before, first))
+
 
 def _story(before: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:
     told = []

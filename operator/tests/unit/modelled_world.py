@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from exploration import Explored, Explorer
-from modelled_nodes import START, WRONG, Log, Lsn, Rules, crashed, leads_by_itself, node_steps, refused, wrong_with
+from modelled_nodes import START, WRONG, Log, Lsn, Rules, crashed, has_all_after, leads_by_itself, node_steps, refused, wrong_with
 from modelled_operator import (
     Aside,
     Bar,
@@ -43,6 +43,8 @@ class World(NamedTuple):
 Steps = Iterator[tuple[str, World]]
 OF_THE_NODE_PROGRAM = Rules()
 AS_DECLARED = Resource()
+COMES_BACK = ("starts again", "is heard again")
+"""How sentences end that tell of a node that comes back."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,14 @@ class Scope:
         """All states that can be reached, up to a number."""
         explorer = Explorer[World](self._steps, self._wrong)
         return explorer.explore(World(self.start, self.resource, faults=self.most_faults), most_states)
+
+    def stuck(self, done: Callable[[World], bool], most_states: int) -> Explored:
+        """The first state from which no step leads to one that is `done`, where neither processes nor connections come back."""
+
+        def steps(world: World) -> Steps:
+            return ((told, after) for told, after in self._steps(world) if not told.endswith(COMES_BACK))
+
+        return Explorer[World](steps, self._wrong).stuck(World(self.start, self.resource, faults=self.most_faults), done, most_states)
 
     def _wrong(self, world: World) -> str | None:
         return world.mistake or wrong_with(world.log) or (_released_too_early(world) if self.keeps else None)
@@ -95,6 +105,18 @@ class Scope:
                 yield "the operator looks at the Tablespace", world._replace(orders=orders)
 
 
+def is_led(world: World) -> bool:
+    """Whether the recorded leader leads and is heard, and can write."""
+    log, node = world.log, world.log.nodes[world.log.leader]
+    return node.up and node.heard and node.role == "leader" and not log.ledgers[node.ledger].closed
+
+
+def holds_no_wrong_row(world: World) -> bool:
+    """Whether each node has a replica, and none has a row that the log does not have."""
+    right = not any((node.rows | node.disk_rows) & WRONG for node in world.log.nodes)
+    return right and set(world.log.replicas) == set(range(len(world.log.nodes))) and is_led(world)
+
+
 def _finding(world: World) -> Steps:
     if world.finding is None:
         for number, node in enumerate(world.log.nodes):
@@ -117,13 +139,16 @@ def _released_too_early(world: World) -> str | None:
 
 
 def _lead(world: World, order: Lead) -> tuple[str, World]:
-    """Also notes when a copy is given the leadership of which is written down somewhere that it differs."""
+    """Also notes when a copy is given the leadership that can't boot, or of which is written down somewhere that it differs."""
     log, node = world.log, world.log.nodes[order.node]
     named = log._replace(leader=order.node, version=log.version + 1)
     evidence = "its own disk says so" if node.barred is not None else None
     if world.resource is not None and order.node in known_to_differ(world.resource):
         evidence = evidence or "the stored Tablespace says so"
     mistake = f"node {order.node} is made the leader, though its rows differ and {evidence}" if evidence and node.rows & WRONG else None
+    follows = node.up and node.heard and node.role in ("follower", "refusing")
+    if not (follows and order.node in log.replicas and has_all_after(log.listing, node.disk_lsn)):
+        mistake = mistake or f"node {order.node} is made the leader, and can't boot from its disk and the log"
     return f"the operator makes node {order.node} the leader", world._replace(log=named, mistake=mistake)
 
 

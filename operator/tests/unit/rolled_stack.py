@@ -16,8 +16,8 @@ from cryptography import x509
 from situations import quickstart, with_metadata, with_spec
 
 from herdkeeper.api.zookeeper_cluster import Security
-from herdkeeper.bookkeeper.state.certificate_holders import certificate_holders
 from herdkeeper.certificates.authority import is_signed_by, name_of
+from herdkeeper.certificates.roles import bookkeeper_holders
 from herdkeeper.clients.identities import observe_identities
 from herdkeeper.clients.kubernetes import values_of_secret
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
@@ -75,15 +75,15 @@ class Stack:
         """One look at the ensemble, of whose plan only the first actions are executed."""
         self.kubernetes()
         ensemble = self.ensemble()
-        plan = with_identities(plan_zookeeper(ensemble), self.cluster, names.ZOOKEEPER_COMPONENT, ensemble.identities)
+        plan = with_identities(plan_zookeeper(ensemble), self.cluster, ensemble.identities)
         for action in plan.actions[:actions]:
             self.do(action)
         self.kubernetes()
         return plan
 
     def look_at_bookies(self) -> None:
-        due = observe_identities(BOOKKEEPER, certificate_holders(BOOKKEEPER), ADDRESS, self)  # type: ignore[arg-type]
-        for action in with_identities(Plan(), BOOKKEEPER, names.BOOKIE_COMPONENT, due).actions:
+        due = observe_identities(BOOKKEEPER, bookkeeper_holders(BOOKKEEPER), ADDRESS, self)  # type: ignore[arg-type]
+        for action in with_identities(Plan(), BOOKKEEPER, due).actions:
             self.do(action)
 
     def rolled(self) -> Health | None:

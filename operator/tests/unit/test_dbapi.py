@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -27,6 +27,8 @@ HANG_UP = None
 NOT_LEADER = error_answer(1, "herddb.model.NotLeaderException: not leader for tablespace")
 UNIQUE_ID = 7 << 32
 ALTER = "ALTER TABLE t ADD COLUMN v int"
+COMMITS = pytest.mark.parametrize("commits", [ALTER, "execute /* HerdDB's */ renametable 'demo','t','u'"])
+"""HerdDB plans both as the same statement, and commits the open transaction before it."""
 Script = Callable[[MessageType, bytes], Answer | None]
 
 
@@ -315,7 +317,9 @@ def test_a_batch_in_autocommit_at_which_the_leader_changes_is_never_repeated() -
 
 def test_a_batch_in_autocommit_that_finds_no_leader_for_its_rest_is_not_told_to_have_had_no_effect(node: Node) -> None:
     """Who repeats it, as after any other OperationalError, would have the first lists twice."""
-    connection = connect(node, autocommit=True, failover_timeout=0.3)
+    connection = connect(node, autocommit=True)
+    hasty = replace(connection._settings.patience, deadline_seconds=0.3)
+    connection._settings = replace(connection._settings, patience=hasty)
     node.script = once(leads(MessageType.EXECUTE_STATEMENTS, b""), MessageType.EXECUTE_STATEMENTS, follows)
     with pytest.raises(dbapi.OutcomeUnknown, match="what was changed before may be durable"):
         connection.cursor().executemany("INSERT INTO t(v) VALUES(?)", [["x"]] * (wire.BATCH_LISTS + 1))
@@ -423,7 +427,7 @@ class TimeLimited:
 
     def __init__(self, stream: socket.socket) -> None:
         self.stream = stream
-        self.settimeout, self.close, self.recv = stream.settimeout, stream.close, stream.recv
+        self.settimeout, self.close, self.recv, self.fileno = stream.settimeout, stream.close, stream.recv, stream.fileno
 
     def sendall(self, data: bytes) -> None:
         self.stream.sendall(data)
@@ -443,13 +447,14 @@ def test_what_was_sent_when_a_time_limit_of_the_program_came_may_be_durable_and_
         cursor.execute("INSERT INTO t(v) VALUES(1)") if autocommit else connection.commit()
 
 
-def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node) -> None:
+@COMMITS
+def test_a_transaction_that_a_statement_may_have_committed_is_not_told_to_be_lost_as_a_whole(node: Node, commits: str) -> None:
     connection = connect(node)
     cursor = connection.cursor()
     cursor.execute("INSERT INTO t(k) VALUES('a')")
     node.script = once(HANG_UP, MessageType.EXECUTE_STATEMENT)
     for next_step in (
-        lambda: cursor.execute(ALTER),
+        lambda: cursor.execute(commits),
         lambda: cursor.execute("SELECT k FROM t"),
         connection.commit,
     ):
@@ -471,12 +476,13 @@ def test_a_transaction_that_an_interrupted_statement_may_have_committed_is_not_t
             next_step()
 
 
-def test_a_batch_commits_no_transaction_behind_its_back(node: Node) -> None:
+@COMMITS
+def test_a_batch_commits_no_transaction_behind_its_back(node: Node, commits: str) -> None:
     """Its answers don't tell which transaction is open after it: a rollback would seem to undo what is durable."""
     connection = connect(node)
     connection.cursor().execute("INSERT INTO t(k) VALUES('a')")
     with pytest.raises(dbapi.NotSupportedError):
-        connection.cursor().executemany(ALTER, [[]])
+        connection.cursor().executemany(commits, [[]])
     connection.rollback()
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "ROLLBACK"]
 
@@ -565,14 +571,15 @@ def test_a_statement_that_commits_its_transaction_ends_it(node: Node) -> None:
     assert node.kinds() == ["BEGIN", "EXECUTE_STATEMENT", "EXECUTE_STATEMENT"]
 
 
-def test_a_transaction_that_a_refused_alter_table_may_have_committed_is_not_told_to_be_rolled_back(node: Node) -> None:
+@COMMITS
+def test_a_transaction_that_a_refused_alter_table_may_have_committed_is_not_told_to_be_rolled_back(node: Node, commits: str) -> None:
     refusal = error_answer(0, "herddb.model.StatementExecutionException: java.lang.IllegalArgumentException: column v already exists")
     with connect(node) as connection:
         cursor = connection.cursor()
         cursor.execute("INSERT INTO t(k) VALUES('a')")
         node.script = once(refusal, MessageType.EXECUTE_STATEMENT)
         with pytest.raises(dbapi.OutcomeUnknown, match="column v already exists; what the transaction did before"):
-            cursor.execute("ALTER TABLE t ADD COLUMN v int")
+            cursor.execute(commits)
         with pytest.raises(dbapi.OutcomeUnknown):
             connection.commit()
         connection.rollback()
@@ -887,6 +894,9 @@ def test_a_value_is_sent_beside_the_statement(node: Node, value: Any, sent: byte
         ("herddb.model.TableDoesNotExistException: no such table", dbapi.ProgrammingError),
         ("herddb.model.RecordTooBigException", dbapi.DataError),
         ('x.Y: JDBC parameter 1 has a bad type: For input string: "of a foreign key"', dbapi.ProgrammingError),
+        ('x.Y: java.lang.NumberFormatException: For input string: "foreign key"', dbapi.DataError),
+        ("x.Y: java.lang.IllegalArgumentException: Value foreign key cannot be converted to a Boolean", dbapi.DataError),
+        ("x.Y: uncomparable objects class [B ('[B@3f') vs class herddb.utils.RawString ('foreign key')", dbapi.DataError),
         ("java.lang.IllegalStateException: whatever", dbapi.DatabaseError),
     ],
 )
@@ -978,6 +988,7 @@ def test_autocommit_is_not_changed_in_the_middle_of_a_transaction(node: Node) ->
         ("a", {"timeout": 0}, "timeout is 0"),
         ("a", {"pool": 1}, "no option 'pool'"),
         ("a", {"tls": False, "authorities": "pem"}, "remove one"),
+        ("a", {"server_name": "db"}, "without TLS: pass authorities, or tls=True"),
     ],
 )
 def test_an_argument_that_can_not_be_is_refused_with_its_name(host: str, options: dict[str, Any], words: str) -> None:

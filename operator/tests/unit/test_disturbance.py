@@ -8,9 +8,8 @@ from situations import objects, pods, quickstart, ready, with_metadata, with_spe
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Reference
 from herdkeeper.clients.cluster_reader import ClusterReader
-from herdkeeper.clients.stack import databases_disruption, dependents_disruption, ensemble_disruption
+from herdkeeper.clients.stack import databases_disruption, dependents_disruption, ensemble_disruption, why_disrupted
 from herdkeeper.shared import names
-from herdkeeper.shared.disruption import why_disrupted
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
 

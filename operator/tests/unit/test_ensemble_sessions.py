@@ -7,12 +7,20 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients import zookeeper as module
 from herdkeeper.clients import zookeeper_member as member_session
-from herdkeeper.clients.zookeeper import CONNECT_SECONDS, FIRST_MEMBER_SECONDS, EnsembleError, EnsembleSessions, Znodes
+from herdkeeper.clients.zookeeper import (
+    CONNECT_SECONDS,
+    FIRST_MEMBER_SECONDS,
+    ChangedMeanwhileError,
+    EnsembleError,
+    EnsembleSessions,
+    MembershipChange,
+    Znodes,
+)
 from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, NOBODY, MemberSession
 from herdkeeper.shared.names import ObjectKey
 
@@ -351,3 +359,25 @@ def test_a_look_that_goes_on_in_another_session_catches_up_again(clock):
     journal.client_id = 2, b""
     znodes.read("/b")
     assert [name for name, _ in journal.asked] == ["sync_async", "get_async"] * 2
+
+
+def refusing(error: Exception) -> Znodes:
+    """The znodes of a member that refuses each write."""
+
+    def get(timeout: float | None = None) -> None:
+        raise error
+
+    client = SimpleNamespace(set_async=lambda *_, **__: SimpleNamespace(get=get), reconfig_async=lambda *_: SimpleNamespace(get=get))
+    return Znodes("a:1", SimpleNamespace(client=client, usable=True, answer=lambda request: request.get()))
+
+
+def test_a_write_over_another_version_is_refused_as_changed_meanwhile():
+    with pytest.raises(ChangedMeanwhileError, match=r"^/a changed since it was read$"):
+        refusing(BadVersionError()).compare_and_set("/a", b"", 1)
+    with pytest.raises(ChangedMeanwhileError, match=r"^the membership changed since it was read$"):
+        refusing(BadVersionError()).reconfigure(MembershipChange((), (3,), 1))
+
+
+def test_a_reconfig_with_another_password_names_the_way_out():
+    with pytest.raises(EnsembleError, match=r"refused the password: .* restart its pod"):
+        refusing(NoAuthError()).reconfigure(MembershipChange((), (3,), 1))

@@ -211,16 +211,19 @@ def refused(kind: str, *, new: bool = False, **labels: str) -> Apply:
     return Apply({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata}, new, Reason.UPDATING)
 
 
-A_BOOKIES = {names.BOOKIE_LABEL: "0"}
+A_BOOKIES, SQL_NODES, MEMBERS, AUTORECOVERY = (
+    {names.COMPONENT_LABEL: component} for component in ("bookie", "herddb", "zookeeper", "autorecovery")
+)
 
 
 @pytest.mark.parametrize(
     ("situation", "action", "applied"),
     [
         ("a bookie's template", refused("StatefulSet", **A_BOOKIES), ["Service"]),
-        ("autorecovery's template", refused("Deployment", **{names.COMPONENT_LABEL: "autorecovery"}), ["Service"]),
+        ("autorecovery's template", refused("Deployment", **AUTORECOVERY), ["Service"]),
+        ("that of SQL nodes", refused("StatefulSet", **SQL_NODES), ["Service"]),
         ("that of a new bookie, which others may follow", refused("StatefulSet", new=True, **A_BOOKIES), []),
-        ("that of all members or SQL nodes", refused("StatefulSet"), []),
+        ("that of members", refused("StatefulSet", **MEMBERS), []),
         ("what pods read when they start", refused("ConfigMap", **A_BOOKIES), []),
     ],
 )

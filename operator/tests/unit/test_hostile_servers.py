@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 from followed_lines import LONG, followed
+from test_sql_connection import CREDENTIALS, Answer, node
 
 from herdkeeper.bookkeeper.execute import BookieAdmin
 from herdkeeper.clients import bounded_http, zookeeper_member
@@ -24,8 +25,15 @@ from herdkeeper.clients.look import look, require_time
 from herdkeeper.clients.zookeeper_member import MOST_BYTES, MemberSession
 from herdkeeper.engine.key import Key
 from herdkeeper.herddb.execute.node_orders import NodeOrders
+from herdkeeper.herddb.tablespace import observe_restore
+from herdkeeper.herddb.tablespace.observe_restore import told_progress
+from herdkeeper.herddb.tablespace.state import RestoreProgress
 from herdkeeper.process.node_streams import NodeStreams
 from herdkeeper.shared.unknown import NotListening, Unknown
+from herdkeeper.sql import frames
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import ConnectionLost
+from herdkeeper.sql.frames import MessageType
 
 SHORT = 0.3
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -257,3 +265,28 @@ def test_a_look_that_reads_in_many_slow_steps_is_over_in_the_end() -> None:
     with look(-1.0), pytest.raises(TimeoutError, match="took too long"):
         require_time()
     require_time()  # nobody looks
+
+
+def bookkeeping(detail: str, *, last: bool) -> Answer:
+    """A piece of rows: one of a restore's bookkeeping."""
+    body = struct.pack(">q?i", 0, last, 2) + b"\x06detail\x05total" + struct.pack(">i", 1)
+    return MessageType.RESULT_SET_CHUNK, body + frames.encode_value(detail) + frames.encode_value(3)
+
+
+def test_a_sql_node_that_sends_rows_without_end_is_asked_for_no_more_of_them() -> None:
+    """Any SQL user can make the table of a restore's progress, with as many rows."""
+    log: list[tuple[int, bytes]] = []
+    pieces = iter([bookkeeping('{"rows": 10}', last=False)] * 9)
+    with node(lambda kind, body: next(pieces, None), log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=60) as asked:
+        assert told_progress(asked) == RestoreProgress(3, 10)
+    assert MessageType.FETCH_SCANNER_DATA not in {kind for kind, _ in log}
+
+
+def test_a_sql_node_that_sends_a_large_row_is_given_up() -> None:
+    large = bookkeeping('{"rows": 10}' + " " * observe_restore.MOST_BYTES, last=True)
+    with (
+        node(lambda kind, body: large) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=60) as asked,
+        pytest.raises(ConnectionLost, match="a frame of"),
+    ):
+        told_progress(asked)

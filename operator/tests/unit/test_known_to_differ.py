@@ -13,13 +13,14 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import KubernetesReader
+from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.observe.cluster import declared_tablespaces
-from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
+from herdkeeper.herddb.state.cluster import NodeTablespace, TableVerdict, VersionedRecord
 from herdkeeper.herddb.tablespace.judged_nodes import judged_nodes
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
-from herdkeeper.planning.actions import BarPromotion, ChangeTablespaceRecord, SetCopyAside
+from herdkeeper.planning.actions import Annotate, BarPromotion, ChangeTablespaceRecord, SetCopyAside
 from herdkeeper.shared.conditions import REPLICAS_VERIFIED
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -188,6 +189,85 @@ def test_an_equal_verdict_of_a_time_that_the_log_lost_hides_no_later_difference_
     assert not plan_of_bars(tablespace, barred, lost, now), "its node's own mark stays, too"
     before = with_status(CHECKPOINT, completed_at="2025-12-01T00:00:00Z", comparison=found_now)
     assert verdicts_in_force(tablespace, "a-uuid", (lost, before))[FIRST].equal, "it is equal since then"
+
+
+PUT_BACK = 1_767_312_000  # a day after AT
+ANEW = LedgerList((4, 9), (0, PUT_BACK * 1000), 4)
+"""Volumes were put back to older copies, in which the log ended in ledger 4. Then it got another ledger 9."""
+
+
+@pytest.mark.parametrize(
+    ("ledgers", "hides"),
+    [(ANEW, False), (replace(ANEW, active=(4, 10)), False), (replace(ANEW, added_millis=(0, 0)), True), (Unknown("silence"), True)],
+    ids=["another ledger has that number", "none has it any more", "it is the one that was compared", "the list can't be read"],
+)
+def test_an_equal_verdict_of_a_time_that_the_log_lost_hides_no_failed_check_of_a_ledger_of_that_number(ledgers, hides):
+    equal = remembered(2).model_copy(update={"verified_lsn": Lsn(ledger_id=9, entry_id=500)})
+    tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=(equal,))
+    failed = replace(copy("follower"), lsn=(9, 30), barred=False, checks=(TableVerdict("flights", False, (9, 3), LEADER),))
+    nodes = {LEADER: (replace(copy("leader"), lsn=(9, 30)),), FIRST: (failed,)}
+    found = verdicts_in_force(tablespace, "a-uuid", (), nodes, ledgers)
+    assert found[FIRST].equal is hides
+    settings = replace(RECORD, max_leader_inactivity_millis=tablespace.spec.failover.max_leader_inactivity_seconds * 1000)
+    seen = replace(SEEN, nodes={**SEEN.nodes, **nodes}, record=VersionedRecord(settings, 4), tablespace=tablespace, ledgers=ledgers)
+    bars = [action.barred for action in plan_tablespace(seen, "an-image").actions if isinstance(action, BarPromotion)]
+    assert bars == ([] if hides else [True])
+    (told,) = (each for each in summarize_tablespace(seen).fields["replicas"] if each["node"] == FIRST)
+    assert told["verdict"] == ("Equal" if hides else "Different")
+
+
+@pytest.mark.parametrize(("until", "hides"), [("9,800", False), ("4,15", True)])
+def test_a_replica_that_was_rebuilt_in_a_time_that_the_log_lost_is_found_different_all_the_same(until, hides):
+    marked = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": f"4,9 until {until} of a-uuid"})
+    lost = checkpoint("lost", 9, "flights")
+    lost = with_status(lost, comparison=lost.status.comparison.model_copy(update={"lsn": Lsn(ledger_id=9, entry_id=700)}))
+    found = verdicts_in_force(marked, "a-uuid", (lost, checkpoint("now", 12, "flights")), NODES, LedgerList((4, 5), (0, 0), 4))
+    assert [verdict.lsn for verdict in found.values()] == ([] if hides else [(4, 12)])
+
+
+@pytest.mark.parametrize(
+    ("mark", "leader", "ledgers", "removed"),
+    [
+        ("9,800 of a-uuid", copy("leader"), (4, 5), True),
+        ("9,800 verified of a-uuid", copy("leader"), (4, 5), True),
+        ("9,800", copy("leader"), (4, 5), True),
+        ("4,800 of a-uuid", copy("leader"), (4, 5), False),
+        ("9,800 of another-uuid", copy("leader"), (4, 5), False),
+        ("9,800 of a-uuid", replace(copy("leader"), lsn=(9, -1)), (4, 5), False),
+        ("9,800 of a-uuid", replace(copy("leader"), role="booting", ready=False), (4, 5), False),
+        ("9,800 of a-uuid", Unknown("silence"), (4, 5), False),
+        ("9,800 of a-uuid", copy("leader"), (), False),
+        ("9,800 of a-uuid", copy("leader"), None, False),
+    ],
+    ids=[
+        "of the lost time",
+        "of the lost time, and proven",
+        "of an earlier version",
+        "of this log",
+        "of another tablespace",
+        "the leader opens that ledger",
+        "the leader boots",
+        "the leader is silent",
+        "nothing is listed",
+        "the list can't be read",
+    ],
+)
+def test_a_mark_of_a_time_that_the_log_lost_is_removed_before_the_log_has_that_number_again(mark, leader, ledgers, removed):
+    """Only then is it known to be of that time."""
+    marked = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": f"4,9 until {mark}"})
+    settings = replace(RECORD, max_leader_inactivity_millis=marked.spec.failover.max_leader_inactivity_seconds * 1000)
+    listed = Unknown("silence") if ledgers is None else LedgerList(ledgers, (0,) * len(ledgers), 4)
+    nodes = {**SEEN.nodes, LEADER: leader if isinstance(leader, Unknown) else (leader,)}
+    seen = replace(SEEN, nodes=nodes, record=VersionedRecord(settings, 4), tablespace=marked, ledgers=listed)
+    marks = [action.annotations for action in plan_tablespace(seen, "an-image").actions if isinstance(action, Annotate)]
+    assert ({f"set-aside.herdkeeper.io/{FIRST}": None} in marks) is removed
+
+
+def test_a_replica_that_was_found_different_while_a_clock_was_ahead_is_equal_once_a_later_checkpoint_says_so():
+    ahead = with_status(CHECKPOINT, completed_at="2036-01-01T00:00:00Z", comparison=checkpoint("ahead", 12, "flights").status.comparison)
+    tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(15),))
+    found = verdicts_in_force(tablespace, "a-uuid", (ahead, checkpoint("now", 15)), NODES, LedgerList((4,), (0,), 4))
+    assert found[FIRST].equal
 
 
 def test_a_node_that_notes_no_lsn_is_told_one_which_a_later_checkpoint_exceeds():

@@ -19,9 +19,7 @@ from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.engine.gauges.logs import forget_log, show_log
 from herdkeeper.herddb.log.in_time import log_standings, seconds_to_stalled_stream, seconds_to_turn
 from herdkeeper.herddb.log.seen import ArchiveObserved, SeenStream
-from herdkeeper.herddb.log.status_in_time import log_used_in_time
-from herdkeeper.herddb.log.status_released import log_released
-from herdkeeper.herddb.log.status_streams import stream_fields
+from herdkeeper.herddb.log.status_readers import log_released, log_used_in_time, stream_fields
 from herdkeeper.herddb.state.cluster import NodeTablespace, RecordAbsent, RetainedLog
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.state import TablespaceObserved

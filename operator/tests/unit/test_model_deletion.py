@@ -29,8 +29,8 @@ from herdkeeper.bookkeeper.state.bookies import MetadataAbsent
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.engine import reconcile as engine
-from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.engine.kinds import Steps, steps_by_kind
+from herdkeeper.engine.reconcile import finalizer_step
 from herdkeeper.herddb import deletion as databases
 from herdkeeper.herddb.state.cluster import RecordAbsent
 from herdkeeper.herddb.tablespace import deletion as tablespaces

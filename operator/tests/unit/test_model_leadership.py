@@ -6,14 +6,14 @@ the node program's rules, crashes and lost knowledge reach together, within smal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 from exploration import MORE_FAULTS
 from modelled_nodes import Rules, settled, unwritten
 from modelled_operator import adjusting_orders, lead_orders
-from modelled_world import Scope
+from modelled_world import Scope, World, holds_no_wrong_row, is_led
 
 from herdkeeper.herddb.log import plan_pins
 from herdkeeper.herddb.state.cluster import NodeTablespace
@@ -38,6 +38,18 @@ SCOPES = {
 @pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
 def test_whatever_happens_in_whichever_order_no_rule_is_broken(scope: Scope) -> None:
     replace(scope, most_faults=scope.most_faults + MORE_FAULTS).explored(MOST_STATES).require_right()
+
+
+ENDS = {
+    "two copies": (Scope(settled(), 1, frozenset({"crash", "unheard"}), rows=1, ledgers=2, resource=None), is_led),
+    "three copies": (Scope(settled(3), 1, frozenset({"crash", "unheard", "refused"}), rows=1, resource=None), is_led),
+    "a copy that differs": (Scope(settled(), 1, frozenset({"wrong row"}), rows=1), holds_no_wrong_row),
+}
+
+
+@pytest.mark.parametrize(("scope", "done"), ENDS.values(), ids=ENDS)
+def test_a_lost_leader_can_be_replaced_and_a_wrong_copy_be_made_anew_whatever_happened(scope: Scope, done: Callable[[World], bool]) -> None:
+    scope.stuck(done, MOST_STATES).require_right()
 
 
 @pytest.mark.parametrize(

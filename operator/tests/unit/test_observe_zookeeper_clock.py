@@ -11,9 +11,8 @@ from test_plan_herddb import PODS
 from test_plan_leaders import CALM, LOST, RECORD
 
 from herdkeeper.clients.zookeeper import Znode
-from herdkeeper.herddb.observe.zookeeper_clock import read_times
-from herdkeeper.herddb.state.cluster import VersionedRecord
-from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
+from herdkeeper.herddb.observe.cluster import read_times
+from herdkeeper.herddb.state.cluster import VersionedRecord, ZooKeeperTimes
 from herdkeeper.planning.actions import ChangeTablespaceRecord
 
 

@@ -118,7 +118,7 @@ def merge_patches() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for page in PAGES:
         for text in words(page):
             line = text.removeprefix("$ ")
-            if line.startswith("kubectl patch "):
+            if line.startswith("kubectl patch ") and not line.startswith("kubectl patch secret "):
                 given = shlex.split(line, comments=True)
                 yield f"{page.name}: {line}", given[2], json.loads(given[given.index("-p") + 1])
 

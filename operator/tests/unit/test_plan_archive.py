@@ -15,12 +15,12 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveStatus, LogArchive, TablespaceLog
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.engine.reconcile import finalizer_step
 from herdkeeper.herddb.log.plan_archive import archive_steps
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
-from herdkeeper.herddb.log.status_released import log_released
+from herdkeeper.herddb.log.status_readers import log_released
 from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.planning.actions import Apply, Delete, SetFinalizer, SetLogPin

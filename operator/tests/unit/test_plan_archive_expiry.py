@@ -17,6 +17,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveRetention, ArchiveStatus, LogArchive, RecoveryWindow, TablespaceLog
+from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
@@ -136,6 +137,20 @@ def test_what_may_go_ends_where_the_newest_base_as_old_as_the_window_begins(
                 assert kept in why, situation
             case None:
                 pytest.fail(situation)
+
+
+def test_nothing_goes_for_a_checkpoint_of_a_time_that_the_log_lost_nor_does_the_window_begin_with_it() -> None:
+    """Volumes were put back to copies of ten days ago, and the log has made its ledgers from 20 on anew since then."""
+    anew = LedgerList(tuple(range(15, 31)), (*[0] * 5, *[millis(1)] * 11), 0)
+    kept, lost = base(20), base(8)
+    told = replace(SEEN, tablespace=EXPIRES, archive=seen(), checkpoints=(kept, lost), ledgers=anew)
+    window = archive_fields(told, UUID)["recoveryWindow"]
+    assert (window["fromLsn"], window["from"]) == ({"ledgerId": 10, "entryId": 5}, kept.status.lsn_timestamp)
+    decision = decide_expiry(archive(), seen(), (kept, lost), LOG, anew)
+    assert isinstance(decision, KeptFrom)
+    assert decision.base.name == "d20"
+    unread = decide_expiry(archive(), seen(), (kept, lost), LOG, Unknown("the list can't be decoded"))
+    assert unread == KeptWhole("the list can't be decoded")
 
 
 def test_nothing_goes_while_nobody_knows_which_log_it_is() -> None:

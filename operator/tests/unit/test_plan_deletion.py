@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 from itertools import product
+from unittest.mock import MagicMock
 
 import pytest
 from situations import ENSEMBLE, claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
@@ -17,10 +18,11 @@ from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
 from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
 from herdkeeper.bookkeeper.state.bookies import LedgersMetadata, MetadataAbsent, MetadataStore
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
-from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.engine.reconcile import finalizer_step
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.deletion import plan_herddb_deletion
-from herdkeeper.herddb.state.cluster import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.execute.tablespaces import Login, drop_tablespace
+from herdkeeper.herddb.state.cluster import RecordAbsent, UserCredentials, VersionedRecord
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
@@ -33,6 +35,7 @@ from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
+from herdkeeper.sql.connection import Connection
 from herdkeeper.zookeeper.build import build_zookeeper
 from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
 from herdkeeper.zookeeper.state import Ensemble
@@ -218,12 +221,21 @@ def test_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up_by_name(
 
 
 def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
-    assert plan_tablespace_deletion(MADE, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights"),)
+    assert plan_tablespace_deletion(MADE, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights", "a-uuid"),)
     dropped = replace(MADE, record=RecordAbsent())
     logs = plan_tablespace_deletion(dropped, 1.0).actions[0]
     assert isinstance(logs, DeleteLogs)
     assert logs.uuids == ("a-uuid",)
     assert [type(action) for action in plan_tablespace_deletion(replace(dropped, log_left=False), 1.0).actions] == [SetFinalizer]
+
+
+def test_a_drop_names_the_tablespace_by_its_uuid_too_since_a_hung_node_may_get_to_it_late(monkeypatch):
+    connection = MagicMock()
+    monkeypatch.setattr(Connection, "connect", connection)
+    (drop,) = plan_tablespace_deletion(MADE, 1.0).actions
+    assert isinstance(drop, DropTablespace)
+    drop_tablespace(ObjectKey("demo", "db"), Login(UserCredentials("admin", "secret")), drop)
+    connection().__enter__().execute.assert_called_once_with("DROP TABLESPACE 'flights'", ("a-uuid",))
 
 
 @pytest.mark.parametrize(
@@ -241,6 +253,15 @@ def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(
         assert not [action for action in plan.actions if isinstance(action, DropTablespace)], situation
 
 
+@pytest.mark.parametrize("record", [SETTLED.record, Unknown("silence")], ids=["it is there", "nobody knows"])
+def test_a_tablespace_that_was_made_and_not_noted_before_its_resource_was_deleted_is_not_called_deleted(record):
+    unnoted = replace(SETTLED, tablespace=with_spec(TABLESPACE, deletion_policy="Delete"))
+    (kept,) = plan_tablespace_deletion(replace(unnoted, record=record), 1.0).actions
+    assert isinstance(kept, SetFinalizer)
+    assert (kept.present, kept.reason) == (False, Reason.DATA_KEPT)
+    assert "flights stays" in kept.message
+
+
 def test_a_tablespace_that_another_resource_has_taken_over_is_left_to_that():
     heir = with_metadata(with_status(TABLESPACE, uuid="a-uuid"), name="heir", uid="uid-of-heir")
     unread = Declared("flights", heir.model_copy(update={"spec": None}), readable=False)
@@ -252,7 +273,8 @@ def test_a_tablespace_that_another_resource_has_taken_over_is_left_to_that():
 
 
 def test_what_was_never_made_needs_no_deletion():
-    (step,) = plan_tablespace_deletion(replace(SETTLED, tablespace=with_spec(TABLESPACE, deletion_policy="Delete")), 1.0).actions
+    unmade = replace(SETTLED, tablespace=with_spec(TABLESPACE, deletion_policy="Delete"), record=RecordAbsent())
+    (step,) = plan_tablespace_deletion(unmade, 1.0).actions
     assert (step.present, step.reason) == (False, Reason.DATA_DELETED)
 
 

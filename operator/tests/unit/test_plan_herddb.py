@@ -384,6 +384,13 @@ def test_a_pin_that_nobody_would_move_on_goes_with_the_last_tablespace_resource(
     assert (step.path, step.lsn, step.version) == (path, None, 3)
 
 
+def test_a_template_that_may_be_refused_for_long_holds_up_nothing_that_restarts_no_node():
+    changed = with_spec(with_metadata(CLUSTER, creation_timestamp="2026-11-01T00:00:00Z"), image="herdkeeper/herddb:0.3.0")
+    pins = (("/demo/db/herd/logPins/a-uuid/second-disk", 3),)
+    made = plan_herddb(replace(SETTLED, cluster=changed, ownerless_pins=pins, now=at("2026-11-03T00:00:00Z"))).actions
+    assert [type(action) for action in made] == [Apply, SetLogPin]
+
+
 @pytest.mark.parametrize("made", ["2026-11-02T12:00:00Z", ""])
 def test_the_log_of_one_disk_stays_where_the_cluster_comes_from_a_backup_before_its_tablespaces(made):
     path = "/demo/db/herd/logPins/a-uuid/second-disk"

@@ -24,8 +24,7 @@ from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
 from herdkeeper.jobs.validate import checkpoint_refusals
 from herdkeeper.planning.actions import Apply
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.protocol.verification import is_proof
 from herdkeeper.shared.objects import Objects

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from both_controllers import plan_both, plan_refused
 from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, readable, with_metadata, with_spec, with_status
-from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
+from test_plan_herddb import ADMINISTRATOR, CLUSTER, LOG, PODS, SETTLED, secret_of
 from test_replica_verdicts import checkpoint
 
 from herdkeeper.clients.kubernetes import parsed
@@ -15,11 +15,12 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.leadership.services import declaring
-from herdkeeper.herddb.state.cluster import NodeTablespace, VersionedRecord
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials, VersionedRecord
 from herdkeeper.herddb.status import summarize_herddb
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
-from herdkeeper.planning.actions import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
+from herdkeeper.planning.actions import AddToSecret, AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.status import refused_status
 from herdkeeper.shared import names
@@ -120,7 +121,7 @@ def test_a_broken_configuration_is_mended_though_no_leader_can_be_found():
     changed = CLUSTER.model_copy(update={"spec": CLUSTER.spec.model_copy(update={"image": "mended:1"})})
     broken = objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS, conditions=[]))
     plan = plan_both(replace(LOST, objects=broken, nodes=dict.fromkeys(PODS, NotListening("refused")), cluster=changed))
-    assert [action.manifest["kind"] for action in plan.actions] == ["StatefulSet"]
+    assert [action.manifest["kind"] for action in plan.actions] == ["StatefulSet", "Service"]
 
 
 def test_a_request_is_answered_after_the_move():
@@ -216,6 +217,18 @@ def test_the_service_follows_a_move_in_the_same_reconcile():
 def test_the_service_follows_a_leader_that_herddb_has_chosen_itself():
     chosen = replace(CALM, records={"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1999.0)})
     assert followed(plan_both(chosen)) == [("flights-leader", PODS[1])]
+
+
+def test_a_service_that_may_not_be_changed_holds_up_no_login_that_is_taken_away():
+    """A webhook may refuse each change of it, for ever."""
+    held = replace(
+        CALM,
+        objects=objects(CALM.objects.items, secret_of(ADMINISTRATOR)),
+        records={"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1999.0)},
+        credentials=UserCredentials("herdkeeper", "new"),
+    )
+    assert [type(action) for action in plan_leadership(held).actions] == [Apply]
+    assert [type(action) for action in plan_herddb(held).actions] == [AddToSecret]
 
 
 def test_the_service_follows_before_a_request_is_answered():

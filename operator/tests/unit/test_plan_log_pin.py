@@ -12,18 +12,20 @@ from situations import LOG_STORE, quickstart, ready, with_metadata, with_spec, w
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus, Lsn
 from herdkeeper.api.job import Destination
-from herdkeeper.api.tablespace import LogArchive, TablespaceLog
+from herdkeeper.api.resource import Reference
+from herdkeeper.api.tablespace import Bootstrap, LogArchive, TablespaceLog
 from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.engine.reconcile import finalizer_step
 from herdkeeper.herddb.log.checkpoint_base import doubts, without_files
 from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.log.seen import ArchiveObserved, LogPin
-from herdkeeper.herddb.log.status_released import log_released
+from herdkeeper.herddb.log.status_readers import log_released
 from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog, VersionedRecord
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import DropTablespace, Plan, SetFinalizer, SetLogPin
@@ -279,6 +281,30 @@ def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
     assert (given_up.present, given_up.reason) == (False, Reason.DELETION_GIVEN_UP)
     unread = plan_tablespace_deletion(replace(KEEPING, log_pin=Unknown("silence")), 0.0)
     assert (unread.actions, unread.wait is not None) == ((), True)
+
+
+def declared(name: str = "renamed", **fields: Any) -> Tablespace:
+    """Another resource for the same tablespace, which waits for its name."""
+    return with_status(with_spec(with_metadata(KEEPS, name=name, uid=f"uid-of-{name}"), **{"tablespace_name": "flights", **fields}))
+
+
+@pytest.mark.parametrize(
+    ("situation", "others", "kept"),
+    [
+        ("it gets another name", {"others": (declared(),)}, True),
+        ("that one can't be read", {"unread_others": (Declared("flights", declared(), readable=False),)}, True),
+        ("that one is being deleted, too", {"others": (with_metadata(declared(), deletion_timestamp=BEFORE),)}, False),
+        ("that one is another one", {"others": (declared(tablespace_name="other"),)}, False),
+        ("that one is of another database", {"others": (declared(herd_db_ref=Reference(name="another")),)}, False),
+        ("that one is to be restored, and is refused", {"others": (declared(bootstrap=Bootstrap(checkpoint=Reference(name="c"))),)}, False),
+        ("that one has made another tablespace", {"others": (with_status(declared(), uuid="another"),)}, False),
+        ("that one has it already", {"others": (with_status(declared(), uuid=UUID),)}, True),
+    ],
+)
+def test_the_log_is_kept_for_the_resource_that_takes_the_tablespace_over(situation, others, kept):
+    """Until that is reconciled, nobody else would keep the log for its archive, its Checkpoints and the second disk."""
+    plan = plan_tablespace_deletion(replace(KEEPING, log_pin=LogPin((5, 3), 8), **others), 0.0)
+    assert [type(action) for action in plan.actions] == ([SetFinalizer] if kept else [SetLogPin] * 2), situation
 
 
 @pytest.mark.parametrize("seen", [SEEN, replace(SEEN, log_pin=LogPin((5, 3), 8)), replace(SEEN, herddb=None, log=None)])

@@ -88,6 +88,25 @@ def test_a_replica_that_can_not_apply_its_log_holds_up_no_restart_since_waiting_
     assert plan_both(seen).actions == ((DELETED[1],) if entry is not None else ())
 
 
+LOST = replace(LEADER, role="booting", ready=False, unreplayable=Unreplayable((-1, -1), "LOST_LEDGER", None, "the list is gone"))
+
+
+@pytest.mark.parametrize(("role", "leader"), [("leader", PODS[0]), ("follower", PODS[1])])
+def test_the_last_node_that_runs_a_tablespace_whose_log_is_lost_is_not_restarted(role, leader):
+    records = {"flights": VersionedRecord(replace(RECORD, leader=leader), 5, 1990.0)}
+    running = replace(LEADER, role=role)
+    plan = plan_both(replace(rolled(OLD, NEW), records=records, nodes={PODS[0]: (running,), PODS[1]: (LOST,)}, declared=()))
+    assert not [each for each in plan.actions if isinstance(each, Delete)]
+    assert plan.wait is not None
+    assert f"{PODS[1]} can't replay the log of flights, which is lost: {PODS[0]} may have the last rows" in plan.wait.message
+
+
+def test_a_tablespace_whose_log_is_lost_and_that_nobody_runs_holds_up_no_restart():
+    records = {"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)}
+    seen = replace(rolled(OLD, NEW), records=records, nodes=dict.fromkeys(PODS, (LOST,)), declared=())
+    assert [each for each in plan_both(seen).actions if isinstance(each, Delete)] == [DELETED[0]]
+
+
 def test_a_leader_that_was_relieved_is_restarted():
     moved = VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)
     nodes = {PODS[0]: (replace(LEADER, role="follower"),), PODS[1]: (LEADER,)}

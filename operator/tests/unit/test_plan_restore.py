@@ -138,6 +138,7 @@ def test_what_a_refused_restore_advises_can_be_done_and_drops_nothing(policy):
     """The API server's rules let nobody remove spec.bootstrap."""
     refused = plan(DECLARED, MADE)
     assert "delete this Tablespace, which drops nothing, and create it without spec.bootstrap" in refused.wait.message
+    assert refused.wait.message.endswith("To drop the existing one, create it so with deletionPolicy Delete, and delete it again")
     (left,) = plan_tablespace_deletion(replace(MADE, tablespace=with_spec(DECLARED, deletion_policy=policy)), 0.0).actions
     assert isinstance(left, SetFinalizer)
 
@@ -441,9 +442,7 @@ def test_which_moment_was_restored_is_told_with_the_checkpoint_that_was_made_of_
 def test_a_moment_that_can_not_be_had_is_told_with_what_can_be_done():
     said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "spec.bootstrap.target.lsn (--to) is 9,9: the archive ends with 3,8")
     message = summarize_tablespace(replace(with_job("Failed", said), tablespace=NOTED)).health.message
-    assert (
-        "the archive ends with 3,8; for another moment, delete this Tablespace and create one with that; once the cause is fixed" in message
-    )
+    assert "the archive ends with 3,8; for another moment, delete this Tablespace with deletionPolicy Delete and create" in message
 
 
 def test_progress_is_what_the_bookkeeping_says():

@@ -179,16 +179,23 @@ def test_a_member_whose_pod_does_not_run_is_unknown_until_its_claim_is_gone() ->
     assert called(cluster, "recover", "zkc/zk")[0].document["state"] == "Lost"
 
 
-@pytest.mark.parametrize("field", ["dataSource", "dataSourceRef"])
-def test_a_claim_that_waits_for_a_volume_from_its_snapshot_is_not_lost(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("dataSource", {"kind": "VolumeSnapshot", "name": "of-yesterday"}, "VolumeSnapshot of-yesterday"),
+        ("dataSourceRef", {"kind": "VolumeSnapshot", "name": "of-yesterday"}, "VolumeSnapshot of-yesterday"),
+        ("volumeName", "the-old-disk", "the volume the-old-disk"),
+    ],
+)
+def test_a_claim_that_waits_for_a_volume_that_is_brought_back_is_not_lost(field: str, value: object, told: str) -> None:
     cluster = lost()
     cluster.documents = [item for item in cluster.documents if item["metadata"]["name"] not in ("zk-zookeeper-2", "data-zk-zookeeper-2")]
     waits = claim(2, "Pending")
-    waits["spec"][field] = {"kind": "VolumeSnapshot", "name": "of-yesterday"}
+    waits["spec"][field] = value
     cluster.documents += [pod(2, phase="Pending"), waits]
     answer, _ = called(cluster, "recover", "zkc/zk")
     assert answer.document["state"] == "Unknown"
-    assert "VolumeSnapshot of-yesterday" in answer.text
+    assert told in answer.text
 
 
 def test_a_member_that_cannot_be_read_may_know_of_newer_voters_and_blocks() -> None:

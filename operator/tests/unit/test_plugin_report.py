@@ -11,7 +11,7 @@ from played_cluster import Json, PlayedCluster, called, resource
 from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, BadInputError
 from herdkeeper.plugin.commands import report
-from herdkeeper.plugin.report_pod import report_pod
+from herdkeeper.plugin.commands.report import report_pod
 
 PLACE = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
 SECURITY = {"runAsNonRoot": True}

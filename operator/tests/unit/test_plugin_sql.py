@@ -13,6 +13,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -22,12 +24,13 @@ from played_cluster import PlayedCluster, called, resource, stack
 from herdkeeper.plugin import database as database_module
 from herdkeeper.plugin.api_server import stream_refused
 from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
-from herdkeeper.plugin.command import FINE, WRONG, BadInputError
+from herdkeeper.plugin.command import FINE, INTERRUPTED, WRONG, BadInputError
 from herdkeeper.plugin.database import ForwardedLeader, open_database
 from herdkeeper.plugin.forward import listening
-from herdkeeper.plugin.sql_shell import completer, statements
+from herdkeeper.plugin.sql_shell import completer, names_of, statements
 from herdkeeper.plugin.sql_table import as_json, csv_table, error_text, text_table
-from herdkeeper.sql.errors import LeaderNotFound, ServerError
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import LeaderNotFound, NotLeader, ServerError
 from herdkeeper.sql.statements import all_statements, has_rows, split
 
 
@@ -250,6 +253,42 @@ def test_the_first_statement_that_is_refused_ends_it(cluster: PlayedCluster, cap
     assert capsys.readouterr().err == "error: statement 2 of 3: no such table: bread\n"
 
 
+def test_an_interrupt_tells_which_statement_may_have_been_carried_out(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PlayedConnection, "execute", interrupted)
+    answer, written = called(cluster, "sql", "-c", "SELECT n FROM t; DELETE FROM t; DELETE FROM u")
+    told = "statement 2 of 3: interrupted: whether the statement was carried out is unknown"
+    assert (answer.exit_code, written, capsys.readouterr().err) == (INTERRUPTED, ["n\n-\n7"], f"error: {told}\n")
+    assert answer.document == {"results": [{"rows": [{"n": 7}]}], "error": told}
+    monkeypatch.setattr(database_module, "leader_connection", interrupted)
+    assert called(cluster, "sql", "-c", "DELETE FROM t")[0].document == {"results": [], "error": "no statement was run: interrupted"}
+
+
+def test_a_statement_that_is_no_text_is_refused_as_any_other(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python gives bytes of the command line that are no UTF-8 as lone surrogates."""
+    monkeypatch.setattr(PlayedConnection, "execute", lambda _, sql: len(sql.encode()))
+    answer, _ = called(cluster, "sql", "-c", "DELETE FROM u; DELETE FROM t WHERE k='\udcff'")
+    assert answer.exit_code == WRONG
+    assert answer.document["results"] == [{"changed": 13}]
+    assert answer.document["error"].startswith("statement 2 of 2: 'utf-8' codec can't encode character '\\udcff'")
+
+
+def test_a_carriage_return_in_a_file_is_part_of_its_text(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(PlayedConnection, "execute", lambda _, sql: sent.append(sql) or 1)
+    file = tmp_path / "file.sql"
+    file.write_bytes(b"INSERT INTO t VALUES('a\r\nb');\r\n")
+    called(cluster, "sql", "-f", str(file))
+    with file.open(encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        called(cluster, "sql", "-f", "-")
+    assert sent == ["INSERT INTO t VALUES('a\r\nb')"] * 2
+
+
 def test_without_a_connection_no_statement_is_said_to_be_refused(
     cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,6 +377,20 @@ def test_in_a_shell_an_interrupted_statement_ends_nothing_and_its_late_answer_is
     assert (first is not second, first.closed) == (True, True)
 
 
+def test_in_a_shell_the_next_statement_asks_who_leads_after_one_whose_node_does_not(
+    shell: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[PlayedConnection] = []
+
+    def refuse(connection: PlayedConnection, sql: str) -> int:
+        connections.append(connection)
+        raise NotLeader("node db-herddb-0 is not leader")
+
+    monkeypatch.setattr(PlayedConnection, "execute", refuse)
+    shell("DELETE FROM t;", "DELETE FROM t;")
+    assert connections[0] is not connections[1]
+
+
 def test_a_shell_has_no_documents(shell: Callable[..., list[str]]) -> None:
     with pytest.raises(BadInputError, match="--output json: a shell shows text"):
         shell("SELECT n FROM t;", options=("-o", "json"))
@@ -352,6 +405,13 @@ def test_tab_completes_words_and_names() -> None:
     complete = completer(("flights", "flag"))
     assert [complete("fl", index) for index in range(3)] == ["flag", "flights", None]
     assert complete("sel", 0) == "SELECT"
+
+
+def test_tab_writes_no_commands_of_a_name_to_the_terminal() -> None:
+    """Another SQL user may have made such a table."""
+    rows = [{"name": "flights"}, {"name": "fl\x1b[2j"}, {"name": "fl\x9b2j"}, {"name": "fl; DROP TABLE flights;"}]
+    connection = cast(Connection, SimpleNamespace(query=lambda sql: rows))
+    assert names_of(connection) == ("flights",)
 
 
 class ForwardingCluster(PlayedCluster):

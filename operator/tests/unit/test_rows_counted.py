@@ -202,6 +202,23 @@ def test_a_listed_ledger_of_another_log_is_told_and_asks_for_the_log_s_own_clust
     assert "delete the volume" not in health.message
 
 
+@pytest.mark.parametrize(
+    ("ledger", "why"),
+    [
+        (7, "ledger 7 is listed, and gone from BookKeeper"),
+        (-1, "the list of its ledgers in ZooKeeper is empty or gone, though db-0 has led"),
+    ],
+)
+def test_a_lost_ledger_or_list_is_told_and_asks_for_a_backup_of_zookeeper_or_the_newest_checkpoint(ledger, why):
+    lost = replace(copy("booting"), ready=False, unreplayable=Unreplayable((ledger, -1), "LOST_LEDGER", None, why))
+    health = summarize_tablespace(replace(SEEN, nodes={**SEEN.nodes, FIRST: (lost,)})).conditions[LOG_REPLAYABLE]
+    assert health.reason is Reason.LOG_UNREPLAYABLE
+    assert health.message.startswith(f"{FIRST} can't replay the log of flights: {why}. Put it back from a backup of ZooKeeper")
+    assert "the newest Checkpoint (spec.bootstrap)" in health.message
+    assert "the moment before" not in health.message
+    assert "delete the volume" not in health.message
+
+
 class Answers:
     def __init__(self, **fields: Any) -> None:
         self.fields = fields

@@ -243,7 +243,10 @@ def test_a_reader_that_stops_early_closes_the_scanner() -> None:
         (0, "herddb.model.TableDoesNotExistException: t\n\tat herddb.Some.where", ServerError),
         (0, 'x.Y: bad type: For input string: "herddb.model.DuplicatePrimaryKeyException: key 1"', ServerError),
         (0, 'x.Y: bad type: For input string: "herddb.model.NotLeaderException: x"', ServerError),
-        (0, "java.lang.RuntimeException\nCaused by: herddb.model.NotLeaderException: x", NotLeader),
+        (0, "java.lang.RuntimeException\n\tat x\nCaused by: herddb.model.NotLeaderException: x", NotLeader),
+        (0, "x.Y: bad value: a\nherddb.model.NotLeaderException: x\n\tat x", ServerError),
+        (0, "x.Y: bad value: a\n\tat x\nCaused by: herddb.model.DuplicatePrimaryKeyException: key 1", ServerError),
+        (0, "x.Y: bad value: a\nx.Y: transaction 7 not found on tablespace herd", ServerError),
         (0, "x.CompletionException: x.Y: transaction 7 not found on tablespace herd\n\tat x", TransactionEnded),
         (0, "x.Y: no table transaction 7 not found on tablespace herd", ServerError),
     ],
@@ -287,6 +290,34 @@ def test_a_hang_up_leaves_the_outcome_of_a_write_unknown_and_of_a_read_not() -> 
         assert connection.closed
         with pytest.raises(ConnectionLost, match="closed"):
             connection.execute("INSERT INTO t VALUES(1)")
+
+
+def test_what_is_sent_to_a_node_that_hung_up_before_is_certainly_not_applied() -> None:
+    """As one that restarts while a connection is idle. The system takes what is sent there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_the_login() -> None:
+            stream, _ = listener.accept()
+            with stream:
+                request = receive(stream)
+                assert request
+                stream.sendall(struct.pack(">Ibbbq", 11, 3, 2, MessageType.SASL_RESPONSE, request[1]))
+
+        thread = threading.Thread(target=answer_the_login, daemon=True)
+        thread.start()
+        connection = Connection.connect(Address("127.0.0.1", listener.getsockname()[1]), CREDENTIALS, timeout_seconds=60)
+        thread.join(60)
+        with pytest.raises(ConnectionLost, match="has closed the connection"):
+            connection.execute("INSERT INTO t VALUES(1)")
+        assert connection.closed
+
+
+def test_a_socket_that_another_thread_has_just_closed_is_a_lost_connection() -> None:
+    stream = socket.socket()
+    connection = Connection(stream, Address("127.0.0.1", 1), "ts", 60)
+    stream.close()
+    with pytest.raises(ConnectionLost):
+        connection.execute("INSERT INTO t VALUES(1)")
 
 
 def test_silence_ends_with_the_timeout_and_closes_the_connection() -> None:
@@ -427,6 +458,31 @@ def test_another_protocol_on_the_port_is_named() -> None:
         thread.join(60)
 
 
+@pytest.mark.parametrize("logins", [0, 1])
+def test_an_answer_without_rows_takes_no_memory_for_the_gigabyte_that_it_announces(logins: int) -> None:
+    """The operator asks SQL nodes, too, and whoever may be one must not end it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def announce() -> None:
+            stream, _ = listener.accept()
+            with stream:
+                for _ in range(logins):
+                    request = receive(stream)
+                    assert request
+                    stream.sendall(struct.pack(">Ibbbq", 11, 3, 2, MessageType.SASL_RESPONSE, request[1]))
+                receive(stream)
+                stream.sendall(struct.pack(">I", 1 << 30))
+                stream.recv(1)
+
+        thread = threading.Thread(target=announce, daemon=True)
+        thread.start()
+        address = Address("127.0.0.1", listener.getsockname()[1])
+        with pytest.raises(SqlError, match="a frame of 1073741824 bytes") as refused:
+            Connection.connect(address, CREDENTIALS, timeout_seconds=60).execute("CREATE TABLESPACE 'x'")
+        assert type(refused.value) is (OutcomeUnknown if logins else ConnectionLost)
+        thread.join(60)
+
+
 def test_a_large_batch_is_cut_into_messages_that_the_servers_stack_survives() -> None:
     log: list[tuple[int, bytes]] = []
 
@@ -481,7 +537,7 @@ def test_an_interrupt_in_the_middle_of_a_request_closes_the_connection() -> None
 
         def __init__(self, stream: socket.socket) -> None:
             self.stream, self.interrupts = stream, [KeyboardInterrupt()]
-            self.settimeout, self.close, self.recv = stream.settimeout, stream.close, stream.recv
+            self.settimeout, self.close, self.recv, self.fileno = stream.settimeout, stream.close, stream.recv, stream.fileno
 
         def sendall(self, data: bytes) -> None:
             self.stream.sendall(data[:3] if self.interrupts else data)
@@ -626,7 +682,7 @@ def test_a_query_that_is_dropped_in_the_middle_of_a_request_does_not_come_betwee
 
         def __init__(self, stream: socket.socket) -> None:
             self.stream = stream
-            self.settimeout, self.close, self.recv = stream.settimeout, stream.close, stream.recv
+            self.settimeout, self.close, self.recv, self.fileno = stream.settimeout, stream.close, stream.recv, stream.fileno
 
         def sendall(self, data: bytes) -> None:
             self.stream.sendall(data[:20])

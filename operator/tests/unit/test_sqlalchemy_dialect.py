@@ -25,11 +25,14 @@ from sqlalchemy import (
     Table,
     Time,
     UniqueConstraint,
+    column,
     create_engine,
     exc,
     insert,
+    literal,
     make_url,
     select,
+    text,
 )
 from sqlalchemy.dialects import registry
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropIndex, DropTable
@@ -76,6 +79,25 @@ def test_reserved_words_are_names_like_others() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["t` WHERE 1=1 --", "`", "k`, `v"])
+def test_no_name_ends_its_quotes(name: str) -> None:
+    """Names may come from the columns of a file, or from a table that another SQL user has made."""
+    table = Table(name, MetaData(), Column("k", Integer, primary_key=True))
+    for statement in (
+        CreateTable(table),
+        table.delete(),
+        select(PARENT.c.id.label(name)),
+        select(PARENT.alias(name)),
+        select(column(name)),
+    ):
+        with pytest.raises(exc.CompileError, match="which HerdDB's names can't have"):
+            written(statement)
+
+
+def test_a_name_keeps_all_other_signs() -> None:
+    assert written(select(column("a\"b\\'c?"))) == "SELECT `a\"b\\'c?`"
+
+
 def test_a_part_of_the_rows_is_asked_for_with_limit_before_offset() -> None:
     assert written(select(PARENT.c.id).limit(3).offset(2)).endswith("LIMIT ? OFFSET ?")
     assert written(select(PARENT.c.id).offset(2)).endswith("LIMIT 2147483647 OFFSET ?")
@@ -98,6 +120,14 @@ def test_indexes_have_names_of_the_tablespace() -> None:
 def test_what_herddb_does_not_have_is_refused_with_what_to_use_instead(column: Any, words: str) -> None:
     with pytest.raises(exc.CompileError, match=words):
         written(CreateTable(Table("t", MetaData(), Column("k", Integer, primary_key=True), column)))
+
+
+@pytest.mark.parametrize("default", ["it's", "'", literal("it's")])
+def test_a_default_that_herddb_would_store_as_another_text_is_refused(default: Any) -> None:
+    with pytest.raises(exc.CompileError, match="twice: use default="):
+        written(CreateTable(Table("t", MetaData(), Column("k", String, server_default=default, primary_key=True))))
+    for kept in ("", "a\\b", text("7"), text("'as it''s reflected'")):
+        assert "DEFAULT" in written(CreateTable(Table("t", MetaData(), Column("k", String, server_default=kept, primary_key=True))))
 
 
 def test_check_constraints_are_left_out_on_demand() -> None:

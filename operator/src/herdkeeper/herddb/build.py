@@ -55,7 +55,6 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
     not the declared number.
     """
     named = cluster.names
-    running = cluster if nodes is None else cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"replicas": nodes})})
     files = {PROPERTIES: _server_properties(cluster, log)}
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
     return (
@@ -63,7 +62,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(running, log, secret, pod.config_hash(files)),
+        _stateful_set(cluster, log, secret, pod.config_hash(files), nodes),
     )
 
 
@@ -136,8 +135,8 @@ def _tls_volume(tls: Tls) -> Json:
     return {"name": names.TLS_VOLUME, "secret": {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}}
 
 
-def _stateful_set(cluster: HerdDBCluster, log: LogStore, secret: str, config: str) -> Json:
-    """`secret` is the mounted one, `config` the hash of the configuration."""
+def _stateful_set(cluster: HerdDBCluster, log: LogStore, secret: str, config: str, nodes: int | None) -> Json:
+    """`secret` is the mounted one, `config` the hash of the configuration. `nodes` as in build_herddb()."""
     named, tls = cluster.names, tls_of(cluster, log)
     labels = names.labels(COMPONENT, cluster.KIND, cluster.metadata.name)
     identity = java_identity(named.identity_secret if log.asks_for_certificates else None, "HERDDB_JAVA_OPTS")
@@ -176,7 +175,7 @@ def _stateful_set(cluster: HerdDBCluster, log: LogStore, secret: str, config: st
         "kind": "StatefulSet",
         "metadata": pod.metadata(cluster, COMPONENT, named.stateful_set),
         "spec": {
-            "replicas": cluster.spec.replicas,
+            "replicas": cluster.spec.replicas if nodes is None else nodes,
             "serviceName": named.nodes_service,
             "podManagementPolicy": "Parallel",
             # The operator restarts the nodes itself (herddb/plan/restart.py): followers first, leaders after their leaderships moved.

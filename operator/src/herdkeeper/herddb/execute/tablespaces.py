@@ -41,14 +41,14 @@ def create_tablespace(database: ObjectKey, login: Login, action: CreateTablespac
 
 
 def drop_tablespace(database: ObjectKey, login: Login, action: DropTablespace) -> None:
-    """DROP TABLESPACE. Raises SqlError."""
-    _execute(database, action.via, login, f"DROP TABLESPACE '{action.name}'")
+    """DROP TABLESPACE. Raises SqlError. The uuid is a parameter, which the node program reads, and an older one ignores."""
+    _execute(database, action.via, login, f"DROP TABLESPACE '{action.name}'", action.uuid)
 
 
-def _execute(database: ObjectKey, node: str, login: Login, sql: str) -> None:
+def _execute(database: ObjectKey, node: str, login: Login, sql: str, *parameters: str) -> None:
     host = HerdDBNames(database).host_of(node)
     address = Address(host, HERDDB_SQL_PORT, Encryption(host, login.authorities) if login.authorities else None)
     credentials = Credentials(login.credentials.username, login.credentials.password)
     with Connection.connect(address, credentials, "herd", timeout_seconds=WAIT_MILLIS / 1000 + 10) as connection:
-        connection.execute(sql)
+        connection.execute(sql, parameters)
     WRITES.labels("execute", "Tablespace").inc()

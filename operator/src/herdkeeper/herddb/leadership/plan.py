@@ -90,13 +90,14 @@ class LeadershipPlan:
 def plan_leadership(fleet: SqlFleet) -> LeadershipPlan:
     """Returns what is due for the leaders of a cluster's tablespaces.
 
-    A refused spec blocks wishes, but not the service of running nodes: then only lost leaders are replaced.
+    A refused spec, or a deletion that waits, blocks wishes, but not the service of running nodes: then only lost leaders are replaced. Of a
+    deleted cluster whose nodes are being taken down none is.
     """
-    log = fleet.log
-    if log is None:
+    log, deleted = fleet.log, fleet.cluster.metadata.deletion_timestamp is not None
+    if log is None or (deleted and fleet.are_taken_down):
         return LeadershipPlan()
     why_no_writing = fleet.why_no_ledger_can_open
-    if any(herddb_refusals(fleet.cluster, fleet.bookkeeper)):
+    if deleted or any(herddb_refusals(fleet.cluster, fleet.bookkeeper)):
         return plan_leaders(fleet, log, MoveRules(why_no_writing, only_lost=True))
     relieved = fleet.cluster.status.relieved_nodes if fleet.cluster.status is not None else ()
     return plan_leaders(fleet, log, MoveRules(why_no_writing, {each.node: each.reason for each in relieved}))

@@ -1,8 +1,8 @@
 """Decides which SQL nodes must not promote themselves, as they do without an operator, and which may again.
 
 HerdDB's own failover ignores verdicts. A replica that differs is removed, but only once the leader leads and the others are settled. Until
-then its node keeps a bar on its disk, with the LSN at which it differed. Only a Checkpoint's verdict about a later LSN, or the end of the
-replica, lifts it.
+then its node keeps a bar on its disk, with the LSN at which it differed. A leader gets one, too: it leads on, but follows one day. Only a
+Checkpoint's verdict about a later LSN, or the end of the replica, lifts it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ def promotion_bars(
 def _order(herddb: str, record: TablespaceRecord, copy: NodeTablespace | Unknown | None, verdict: Verdict) -> BarPromotion | None:
     if not isinstance(copy, NodeTablespace) or copy.uuid != record.uuid:
         return None
-    follows = verdict.node in record.replicas and verdict.node != record.leader
-    bar = follows and not verdict.equal and (copy.barred is False or _tells_less(copy, verdict))
+    bar = verdict.node in (record.leader, *record.replicas) and not verdict.equal and (copy.barred is False or _tells_less(copy, verdict))
     if bar:
         return BarPromotion(herddb, verdict.node, record.name, record.uuid, True, verdict.outlives, f"it {verdict.sentence}")
     if copy.barred is True and verdict.equal and not isinstance(copy.barred_until, Unknown):

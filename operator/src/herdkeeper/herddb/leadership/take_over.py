@@ -57,8 +57,8 @@ class MissedTakeOver:
 
 @dataclass(frozen=True)
 class TakeOvers:
-    """`missed` are nodes that failed to take over, and have not led since; `held_back` those that get no leadership now, with the
-    reason; `late` those that don't lead yet what they just got; `obsolete` those whose marks go.
+    """What is known of nodes that had to take over. `missed` failed to, and have not led since. `held_back` get no leadership now, with the
+    reason. `late` don't lead yet what they just got. `obsolete` are those whose marks go.
     """
 
     missed: Mapping[str, MissedTakeOver] = field(default_factory=dict)

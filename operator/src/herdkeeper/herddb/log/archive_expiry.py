@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import LogArchive
+from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.herddb.log.checkpoint_base import Base, bases
 from herdkeeper.herddb.log.identity import LogIdentity, log_of
 from herdkeeper.herddb.log.seen import ArchiveObserved, SeenOrder, archive_begins, archived_at
@@ -41,12 +42,16 @@ class KeptWhole:
 
 
 def decide_expiry(
-    archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown
+    archive: LogArchive,
+    seen: ArchiveObserved,
+    checkpoints: Iterable[Checkpoint],
+    log: LogIdentity | Unknown,
+    ledgers: LedgerList | Unknown | None = None,
 ) -> KeptFrom | KeptWhole | None:
-    """Returns what of this log's archive may expire, or None if the spec keeps everything."""
+    """Returns what of this log's archive may expire, or None if the spec keeps everything. `ledgers` is the log's list."""
     if archive.retention is None:
         return None
-    place, within, found = archive.destination.place, archive.retention.keep_within, bases(checkpoints, log)
+    place, within, found = archive.destination.place, archive.retention.keep_within, bases(checkpoints, log, ledgers)
     for unread in (seen.progress, seen.order, seen.unread, found):
         if isinstance(unread, Unknown):
             return KeptWhole(unread.why)
@@ -85,7 +90,7 @@ def expiry_steps(seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry,
     archive, order = seen.tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
-    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.with_files, seen.log_of(uuid))
+    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.with_files, seen.log_of(uuid), seen.ledgers)
     match decision:
         case None:
             return withdraw(seen, uuid, "spec.log.archive.retention is no longer set")

@@ -77,7 +77,7 @@ def bases(
         and status.phase == "Succeeded"
         and is_proof(status.verified)
         and log_of_manifest(status.manifest) == log
-        and not (ledgers is not None and _is_of_a_lost_time(status.lsn.ledger_id, moment_of(status.lsn_timestamp), ledgers))
+        and not (ledgers is not None and is_of_a_lost_time(status.lsn.ledger_id, moment_of(status.lsn_timestamp), ledgers))
         and (restart := _restart(status)) is not None
     )
 
@@ -112,8 +112,10 @@ def _has_key(keys: Mapping[str, str], status: CheckpointStatus) -> bool:
     return status.encrypted_with in keys if status.key_fingerprint is None else status.key_fingerprint in keys.values()
 
 
-def _is_of_a_lost_time(ledger: int, written: datetime.datetime | None, ledgers: LedgerList) -> bool:
-    """Whether the log lacks this ledger, or has another one of that id: made after the entry was `written`. A prefix may be released."""
+def is_of_a_lost_time(ledger: int, written: datetime.datetime | None, ledgers: LedgerList) -> bool:
+    """Returns whether the log lacks this ledger, or has another one of that id: made after the entry was `written` (None: unknown). A
+    prefix may be released.
+    """
     if ledger not in ledgers.active:
         return ledger > min(ledgers.active, default=-1)
     added_millis = ledgers.added_millis[ledgers.active.index(ledger)]

@@ -28,7 +28,6 @@ def instance_of(bookkeeper: BookKeeperCluster | None, name: str) -> str | Unknow
 
 
 def log_of(instance_id: str | Unknown, uuid: str) -> LogIdentity | Unknown:
-    """Returns the log of the tablespace with this uuid."""
     return instance_id if isinstance(instance_id, Unknown) else LogIdentity(instance_id, uuid)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, reached_bases
 from herdkeeper.herddb.log.checkpoint_base import Base, bases
-from herdkeeper.herddb.log.identity import LogIdentity
 from herdkeeper.herddb.log.seen import ArchiveObserved, archive_begins, archived_at
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.summary import Health
@@ -37,7 +36,7 @@ def archive_fields(seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
     if progress is None or progress.destination != place:
         return {"archive": _where(archive), **_remembered_window(tablespace, place)}
     held, log = progress.held, seen.log_of(uuid)
-    decision = decide_expiry(archive, seen.archive, seen.with_files, log)
+    decision = decide_expiry(archive, seen.archive, seen.with_files, log, seen.ledgers)
     known = {
         **_where(archive),
         "firstLsn": None if held is None else lsn_fields(held.first),
@@ -51,7 +50,7 @@ def archive_fields(seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
     if held is None:
         return {**shown, **_remembered_window(tablespace, place)}
     readable = tuple(each for each in seen.with_files if each.metadata.name not in seen.archive.locked)
-    window = recovery_window(held, archive_begins(held, seen.archive, place), readable, (log, decision))
+    window = recovery_window(held, archive_begins(held, seen.archive, place), bases(readable, log, seen.ledgers), decision)
     if isinstance(window, Unknown):
         window = remembered_archive(tablespace).get("recoveryWindow")
     return {**shown, **({} if window is None else {"recoveryWindow": window})}
@@ -67,22 +66,20 @@ def _remembered_window(tablespace: Tablespace, place: str) -> dict[str, Any]:
 def recovery_window(
     held: ArchivedRange,
     begins: tuple[int, int],
-    checkpoints: tuple[Checkpoint, ...],
-    what: tuple[LogIdentity | Unknown, KeptFrom | KeptWhole | None],
+    found: tuple[Base, ...] | Unknown,
+    decision: KeptFrom | KeptWhole | None,
 ) -> dict[str, Any] | Unknown | None:
     """Returns the moments that an archive, which exists from `begins` on, can restore; None if none.
 
     An archive that begins with the log needs nothing else. Otherwise the window begins with the oldest verified checkpoint from which the
-    archive continues. If something may expire, it begins with what is kept, whether the rest is already gone or not. `what`: the log, and
-    the decision on expiry. Unknown if it depends on Checkpoints of an unknown log.
+    archive continues. If something may expire, it begins with what is kept, whether the rest is already gone or not. `found` are the
+    bases, `decision` is that on expiry. Unknown if it depends on unknown bases.
     """
-    log, decision = what
     to = {"to": text_of_millis(held.last_millis), "toLsn": lsn_fields(held.last)}
     if isinstance(decision, KeptFrom):
         return {**_since([decision.base]), **to}
     if held.begins_log and begins == held.first:
         return {"from": text_of_millis(held.first_millis), "fromLsn": lsn_fields(held.first), **to}
-    found = bases(checkpoints, log)
     if isinstance(found, Unknown):
         return found
     reached = reached_bases(held, begins, found)

@@ -36,7 +36,6 @@ class NodeAddress:
     trust: Trust | None
 
     def url(self, path: str) -> str:
-        """Returns the URL of a path."""
         return f"{'http' if self.trust is None else 'https'}://{self.host}:{names.HERDDB_HTTP_PORT}{path}"
 
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.api.tablespace import sql_name_of
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
+from herdkeeper.certificates.roles import sql_nodes_holder
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.dependents import observe_dependents
 from herdkeeper.clients.identities import observe_identities
@@ -21,28 +23,27 @@ from herdkeeper.clients.zookeeper import EnsembleError, Znodes
 from herdkeeper.codecs.bookkeeper.layout import decode_layout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
-from herdkeeper.codecs.herddb.node import nodes_path
-from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.herddb.node import node_path, nodes_path
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, heartbeat_path, tablespace_path, tablespaces_path
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.herddb.observe.address import port_of_node
 from herdkeeper.herddb.observe.nodes import read_ports
 from herdkeeper.herddb.observe.tls import read_tls
 from herdkeeper.herddb.observe.users import read_credentials, read_users
-from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
-from herdkeeper.herddb.state.certificate_holder import certificate_holder
-from herdkeeper.herddb.state.cluster import MOST_READ_TABLESPACES, NodeView, VersionedRecord
+from herdkeeper.herddb.state.cluster import MOST_READ_TABLESPACES, NOT_TOLD, NodeView, VersionedRecord, ZooKeeperTimes
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import is_silent, unasked_nodes
-from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
-from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
+from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, log_pin_path
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.objects import Objects, why_gone
 from herdkeeper.shared.unknown import Unknown
 
 T = TypeVar("T")
+Heartbeats = Mapping[str, Mapping[str, float]]
+"""By tablespace, as its record names it, and node, in Unix seconds by ZooKeeper's clock."""
 
 PAGE = 1000
 """Ledgers whose metadata is kept at a time."""
@@ -114,7 +115,7 @@ def declared_tablespaces(database: ObjectKey, reader: ClusterReader) -> tuple[De
         spec, found = document.get("spec") or {}, reader.kubernetes.model(Tablespace, document)
         if ((spec.get("herdDBRef") or {}).get("name") or database.name) != database.name:
             continue
-        name = spec.get("tablespaceName") or str(document["metadata"]["name"]).replace("-", "_")
+        name = sql_name_of(str(document["metadata"]["name"]), spec.get("tablespaceName"))
         readable = not isinstance(found, Unreadable)
         declared.append(Declared(name, found.rest if isinstance(found, Unreadable) else found, readable))
     return tuple(declared)
@@ -123,7 +124,7 @@ def declared_tablespaces(database: ObjectKey, reader: ClusterReader) -> tuple[De
 def _identities(cluster: HerdDBCluster, log: LogStore | None, reader: ClusterReader) -> DueSecrets:
     if log is None:
         return NOTHING_DUE
-    return observe_identities(cluster, (certificate_holder(cluster),), log.zookeeper_address, reader.kubernetes)
+    return observe_identities(cluster, (sql_nodes_holder(cluster),), log.zookeeper_address, reader.kubernetes)
 
 
 def _foreign_ledger(fleet: SqlFleet, reader: ClusterReader) -> str | Unknown | None:
@@ -176,9 +177,11 @@ def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequ
 def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuids: Sequence[str]) -> tuple[tuple[str, int], ...]:
     if not uuids:
         return ()
-    paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
-    found = _ask(reader, log, lambda znodes: [(path, pin[1]) for path in paths if (pin := znodes.read(path)) is not None])
-    return () if isinstance(found, Unknown) else tuple(found)
+    paths = [log_pin_path(root, uuid, name) for uuid in uuids for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)]
+    found = _ask(reader, log, lambda znodes: znodes.changed_many(paths))
+    if isinstance(found, Unknown):
+        return ()
+    return tuple((path, pin.version) for path, pin in zip(paths, found, strict=True) if pin is not None)
 
 
 def _read_running_nodes(fleet: SqlFleet, unasked: Mapping[str, Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
@@ -212,6 +215,28 @@ def _times(
         return NOT_TOLD, {}
     found = _ask(reader, log, lambda znodes: read_times(znodes, root, records))
     return (NOT_TOLD, {}) if isinstance(found, Unknown) else found
+
+
+def read_times(znodes: Znodes, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
+    """Returns the times of all recorded replicas (failed ones send no heartbeats) and their nodes. Raises EnsembleError.
+
+    The current time is that of the heartbeat written last, not the maximum. A dead replica's stays forever, and may come from a ZooKeeper
+    leader with a fast clock. A leader's heartbeat is read after its followers', so that the delay makes it look younger, never older.
+    """
+    copies = [(name, node) for name, found in records.items() for node in sorted(found.record.replicas, key=found.record.leader.__eq__)]
+    paths = [heartbeat_path(root, records[name].record.uuid, node) for name, node in copies]
+    beats = {copy: znode for copy, znode in zip(copies, znodes.changed_many(paths), strict=True) if znode is not None}
+    nodes = sorted({node for _, node in copies})
+    registered = znodes.changed_many([node_path(root, node) for node in nodes])
+    last = max(beats.values(), key=lambda znode: znode.transaction, default=None)
+    times = ZooKeeperTimes(
+        None if last is None else last.changed_at,
+        {node: znode.changed_at for node, znode in zip(nodes, registered, strict=True) if znode is not None},
+    )
+    heartbeats: dict[str, dict[str, float]] = {found.record.name: {} for found in records.values()}
+    for (name, node), znode in beats.items():
+        heartbeats[records[name].record.name][node] = znode.changed_at
+    return times, heartbeats
 
 
 def _records(znodes: Znodes, root: str, reader: ClusterReader) -> dict[str, VersionedRecord] | Unknown:

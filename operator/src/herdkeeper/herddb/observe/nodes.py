@@ -48,7 +48,6 @@ def read_ports(ports: Mapping[str, NodePort | Unknown], reader: ClusterReader) -
 
 
 def read_node(reader: ClusterReader, address: NodeAddress) -> NodeView | Unknown:
-    """Returns one node's view."""
     url = address.url("/tablespaces")
     answer = reader.http.get(url, address.trust)
     if isinstance(answer, Unknown):

@@ -35,14 +35,13 @@ _TABLESPACES_COME_SECONDS = 24 * 3600.0
 
 
 def plan_herddb(fleet: SqlFleet) -> Plan:
-    """Returns the plan for a HerdDBCluster that is not being deleted."""
     log, bookkeeper = fleet.log, fleet.cluster.spec.book_keeper_ref.name
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {bookkeeper} has no bookies yet")
     shrink, leaders = scale_down(fleet), plan_leadership(fleet)
     # The leadership controller executes its actions. Nothing else may delay the replacement of a lost leader.
     waiting = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
-    plan = waiting if leaders.actions else _plan_objects(fleet, log, leaders, shrink)
+    plan = waiting if leaders.moves else _plan_objects(fleet, log, leaders, shrink)
     to_restart = {each["node"]: each["reason"] for each in plan.decided_fields.get("relievedNodes", ())}
     decided = {"leavingNodes": list(shrink.leaving), **_relieved({**to_restart, **shrink.relieved})}
     return replace(shrink.extended(plan), shown=leaders.actions, decided_fields=decided)
@@ -94,7 +93,8 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
     if isinstance(step, Wait):
         return Plan((*actions, *hints), step, requeue.PENDING)
     if step is not None:
-        actions.append(step)
+        beside = () if actions or step.new else _beside_restarts(fleet, log, shrink)  # a template may be refused for long
+        actions += [step, *beside]
     if actions:
         return Plan((*actions, *hints), leaders.wait, _soon(fleet, pods))
     plan = _plan_nodes(fleet, log, leaders, shrink)
@@ -139,16 +139,21 @@ def _plan_nodes(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink:
             # it may wait for a leaving node, which leaves only once HerdDB's own tablespace has moved off it
             return Plan(plan_default_tablespace(fleet, log, shrink.leaving), restart, requeue.SOON)
         case None:
-            records = [found.record for found in fleet.records.values()] if not isinstance(fleet.records, Unknown) else []
-            changes: tuple[Action, ...] = (
-                *plan_default_tablespace(fleet, log, shrink.leaving),
-                *leader_services(fleet, records),
-                *forget_gone_nodes(fleet, log.zookeeper_address),
-                *_ownerless_pins(fleet, log),
-            )
+            changes = _beside_restarts(fleet, log, shrink)
             return Plan(changes, leaders.wait or _template_unseen(fleet), requeue.NEXT_STEP if changes else _soon(fleet, pods))
         case _:
             assert_never(restart)
+
+
+def _beside_restarts(fleet: SqlFleet, log: LogStore, shrink: ScaleDown) -> tuple[Action, ...]:
+    """Returns what is due and restarts no node. The leadership controller writes the Services that exist."""
+    records = [found.record for found in fleet.records.values()] if not isinstance(fleet.records, Unknown) else []
+    return (
+        *plan_default_tablespace(fleet, log, shrink.leaving),
+        *(service for service in leader_services(fleet, records) if service.new),
+        *forget_gone_nodes(fleet, log.zookeeper_address),
+        *_ownerless_pins(fleet, log),
+    )
 
 
 def _ownerless_pins(fleet: SqlFleet, log: LogStore) -> Iterator[SetLogPin]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.herddb.leadership.decision import behind, why_not_verified
-from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.state.cluster import LOST_LEDGER, NodeTablespace
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.planning.actions import Delete, Wait, deletions
 from herdkeeper.planning.rolling import Gate, outdated_pods, restart_idle
@@ -73,6 +73,18 @@ def _unsettled(fleet: SqlFleet, pods: Sequence[str]) -> str | None:
     return next((why for why in reasons if why is not None), None)
 
 
+def _why_last(fleet: SqlFleet, record: TablespaceRecord, node: str) -> str | None:
+    """Returns which nodes run a tablespace whose log is lost. A restart of them ends it: none could boot again."""
+    running = [
+        each
+        for each in _replicas(fleet, record)
+        if isinstance(copy := _replica(fleet, record, each), Unknown) or (copy is not None and copy.role in ("leader", "follower"))
+    ]
+    return (
+        f"{node} can't replay the log of {record.name}, which is lost: {' and '.join(running)} may have the last rows" if running else None
+    )
+
+
 def _replicas(fleet: SqlFleet, record: TablespaceRecord) -> list[str]:
     """Returns the nodes with a replica. A SQL user may name others, which are not of this cluster: nobody waits for them."""
     return [node for node in record.replicas if node in fleet.present]
@@ -87,7 +99,8 @@ def _why_not_caught_up(fleet: SqlFleet, record: TablespaceRecord, node: str) -> 
     if isinstance(copy, Unknown):
         return f"{node}: {copy.why}"
     if copy is not None and copy.unreplayable is not None:
-        return None  # waiting does not help, and other tablespaces don't wait for it
+        # else waiting does not help, and other tablespaces don't wait for it
+        return _why_last(fleet, record, node) if copy.unreplayable.entry_type == LOST_LEDGER else None
     if copy is None or not copy.ready:
         return f"{node}'s replica of {record.name} is not settled"
     if node == record.leader:

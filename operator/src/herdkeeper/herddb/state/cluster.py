@@ -66,11 +66,14 @@ class Counts:
 FOREIGN_LEDGER = "FOREIGN_LEDGER"
 """The type in the place of an entry's, for a listed ledger that the node does not open: its metadata don't name this tablespace."""
 
+LOST_LEDGER = "LOST_LEDGER"
+"""The same for a listed ledger that is gone from BookKeeper; with the ledger id -1, the list of all ledgers is gone from ZooKeeper."""
+
 
 @dataclass(frozen=True)
 class Unreplayable:
     """The log entry that a node can't apply: its LSN, its type, its table (None: it names none), and HerdDB's error. `disk`: the node's
-    disk is the cause, so the entry may be good. For a FOREIGN_LEDGER, the LSN has its id, and the error whose it is.
+    disk is the cause, so the entry may be good. For a FOREIGN_LEDGER or a LOST_LEDGER, the LSN has its id, and the error what is wrong.
     """
 
     lsn: tuple[int, int]
@@ -91,7 +94,7 @@ class NodeTablespace:
     it must not promote itself. `barred_until`: only an equal verdict after this LSN lifts that bar (Unknown: the disk does not tell; None
     from an older program, or not barred). `blocked_seconds`: for how long no waiter has got the leader's lock, else 0. `counts` are its
     rows by table (None if entries were applied meanwhile). `unreplayable` is the entry that it can't apply, or the
-    ledger that it does not open, or None.
+    ledger that it can't open, or None.
 
     `recoverable`, `barred`, `blocked_seconds` and `counts` are None from older programs, too.
     """
@@ -167,3 +170,19 @@ class VersionedRecord:
     record: TablespaceRecord
     version: int
     changed_at: float | None = None
+
+
+@dataclass(frozen=True)
+class ZooKeeperTimes:
+    """Unix seconds by the clock of ZooKeeper's leader. It may differ from the operator's and the kubelets', so these times are compared
+    only with each other.
+
+    `now` is the time of the newest heartbeat, or None. The present is hardly later, since each replica sends one a second. `registered` is
+    when each node's process registered, at its start (ZookeeperMetadataStorageManager.registerNode of HerdDB 0.29.0).
+    """
+
+    now: float | None = None
+    registered: Mapping[str, float] = field(default_factory=dict)
+
+
+NOT_TOLD = ZooKeeperTimes()

@@ -9,12 +9,19 @@ from functools import cached_property
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.certificates.holders import NOTHING_DUE, DueSecrets
-from herdkeeper.herddb.state.cluster import NOT_LOOKED_AT, NodeTablespace, NodeView, UserCredentials, VersionedRecord
+from herdkeeper.herddb.state.cluster import (
+    NOT_LOOKED_AT,
+    NOT_TOLD,
+    NodeTablespace,
+    NodeView,
+    UserCredentials,
+    VersionedRecord,
+    ZooKeeperTimes,
+)
 from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes, running_nodes, staying_nodes
 from herdkeeper.herddb.state.tls import TlsUsable, serves_tls
 from herdkeeper.herddb.state.users import SqlUsers, users_of
-from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.herddb.tablespace.judged_nodes import Declared, judged_nodes
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
@@ -79,7 +86,6 @@ class SqlFleet:
 
     @property
     def named(self) -> HerdDBNames:
-        """Names of the cluster's objects."""
         return self.cluster.names
 
     @cached_property
@@ -101,6 +107,12 @@ class SqlFleet:
     def running(self) -> int:
         """The StatefulSet's number of nodes, 0 without one."""
         return running_nodes(self.cluster, self.objects) or 0
+
+    @property
+    def are_taken_down(self) -> bool:
+        """Whether nothing makes the nodes any more: their StatefulSet is gone, or being deleted."""
+        stateful_set = self.objects.get("StatefulSet", self.named.stateful_set)
+        return stateful_set is None or "deletionTimestamp" in stateful_set["metadata"]
 
     @cached_property
     def why_no_ledger_can_open(self) -> str | Unknown | None:
@@ -145,7 +157,6 @@ class SqlFleet:
 
     @cached_property
     def token(self) -> str | None:
-        """The token in that Secret, or None."""
         return self._stored(names.TOKEN_KEY)
 
     @cached_property

@@ -24,7 +24,6 @@ def mounted_secret(cluster: HerdDBCluster) -> str:
 
 
 def staying_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
-    """Returns the declared nodes, by number."""
     return tuple(map(cluster.names.pod, range(cluster.spec.replicas)))
 
 
@@ -37,7 +36,6 @@ def present_nodes(cluster: HerdDBCluster, objects: Objects) -> tuple[str, ...]:
 
 
 def running_nodes(cluster: HerdDBCluster, objects: Objects) -> int | None:
-    """Returns the StatefulSet's number of nodes, or None."""
     stateful_set = objects.get("StatefulSet", cluster.names.stateful_set)
     return None if stateful_set is None else int(stateful_set["spec"]["replicas"])
 

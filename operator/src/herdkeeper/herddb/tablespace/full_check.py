@@ -16,11 +16,10 @@ from herdkeeper.api.schedule import Timing
 from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, LogBoundary, UncheckedTable
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, NodeView
+from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper.shared.time import text_of_millis
 from herdkeeper.shared.unknown import Unknown
 
-BEGIN = (-1, -1)
-"""The LSN before the very first entry."""
 NIGHT_HOURS = 6
 """The undeclared weekly times are between midnight and this hour."""
 
@@ -50,7 +49,6 @@ class KnownCheck(FullCheckStatus):
 
 
 def replica_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
-    """Returns a node's view of the tablespace, or None."""
     view = nodes.get(node, Unknown(f"{node} is not Ready"))
     if isinstance(view, Unknown):
         return view

@@ -135,7 +135,6 @@ def _keys(checkpoints: tuple[Checkpoint, ...], namespace: str, reader: ClusterRe
 
 
 def _named(document: Json) -> str | None:
-    """Returns the tablespace that a Checkpoint names."""
     reference = (document.get("spec") or {}).get("tablespaceRef")
     return reference.get("name") if isinstance(reference, dict) else None
 
@@ -149,7 +148,6 @@ def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedR
 
 
 def _places(pods: Objects, reader: ClusterReader) -> dict[str, Place]:
-    """Returns places by pod."""
     machines = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods.of_kind("Pod")}
     found = nodes_of(pods.of_kind("Pod"), reader)
     zones = {machine: node.labels.get(names.ZONE_LABEL) for machine, node in found.items() if isinstance(node, Node)}
@@ -278,6 +276,5 @@ def _stream(znodes: Znodes, path: str, name: str) -> SeenStream | None:
 
 
 def _leaders(znodes: Znodes, root: str, wake: Wake | None) -> dict[str, str]:
-    """Returns the leader of each tablespace."""
     found = {name: _record(znodes, root, name) for name in znodes.children(tablespaces_path(root), wake) or ()}
     return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}

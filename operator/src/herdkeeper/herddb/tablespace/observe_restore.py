@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +23,12 @@ from herdkeeper.spark.observe_places import observe_destination, observe_work
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.frames import Value
 
 ANSWER_SECONDS = 2.0
 """Progress is only informative: a busy leader is asked again later."""
+MOST_BYTES = 256 << 10
+"""Of an answer. The row has some hundred bytes, and each byte may be a value that takes fifty."""
 _ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` = ?"  # noqa: S608 - a name of our own
 _LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
 
@@ -76,11 +80,24 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
     login = Credentials(seen.credentials.username, seen.credentials.password)
     try:
         with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:
-            headers = connection.query(_ROWS, [HEADER_STEP])
-            totals = connection.query(_LOADED)
-        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not started to load")
+            return told_progress(connection)
     except (SqlError, ValueError, KeyError, OverflowError) as error:
         return Unknown(str(error))
+
+
+def told_progress(connection: Connection) -> RestoreProgress | Unknown:
+    """Asks for two rows, and takes no more: a node may send rows without end, and any SQL user may write this table. Raises SqlError,
+    ValueError and KeyError.
+    """
+    connection.piece_bytes = MOST_BYTES
+    header = _first(connection, _ROWS, [HEADER_STEP])
+    if header is None:
+        return Unknown("it has not started to load")
+    return progress_of(header["detail"], (_first(connection, _LOADED) or {})["total"])
+
+
+def _first(connection: Connection, sql: str, parameters: Sequence[Value] = ()) -> dict[str, Value] | None:
+    return next(next(connection.pieces(sql, parameters)).records(), None)
 
 
 def progress_of(detail: Any, loaded: Any) -> RestoreProgress:

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.tablespace import MadeMark
+from herdkeeper.codecs.herddb.ledgers import LedgerList
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.leadership.promotion import promotion_bars
 from herdkeeper.herddb.log.archive_expiry import expiry_steps
@@ -28,7 +29,7 @@ from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
 from herdkeeper.herddb.tablespace.plan_restore import before_creation, plan_restore, refuse_existing, restore_note
 from herdkeeper.herddb.tablespace.replicas import AddReplica, RemoveReplica, ReplicaState, SetAside, Step, is_settled, next_replica
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, judged, rebuilt, verdicts_in_force, verdicts_on
+from herdkeeper.herddb.tablespace.verdicts import Rebuilt, Verdict, judged, lost_marks, rebuilt, verdicts_in_force, verdicts_on
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait, soonest
 from herdkeeper.planning.due import requeue_after_seconds, seconds_to_next
@@ -81,7 +82,7 @@ def _plan(seen: TablespaceObserved, spark_image: str, driver_role: str) -> Plan:
             not_ours = _why_another_tablespace(tablespace, record) or refuse_existing(tablespace, record)
             if not_ours is not None:
                 return not_ours
-            verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
+            verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes, seen.ledgers)
             judging = replace(seen, nodes=judged(seen.nodes, record.uuid, verdicts))
             return _with_pins(judging, seen.record, spark_image, driver_role)
 
@@ -117,7 +118,7 @@ def _create(seen: TablespaceObserved) -> Plan:
 def _adjust(seen: TablespaceObserved, found: VersionedRecord) -> Plan:
     """Bring the record to the spec. A node that must not promote itself is barred first: its replica may stay for long."""
     record = found.record
-    verdicts = verdicts_in_force(seen.tablespace, record.uuid, seen.checkpoints, seen.nodes)
+    verdicts = verdicts_in_force(seen.tablespace, record.uuid, seen.checkpoints, seen.nodes, seen.ledgers)
     said = {node: seen.replica_on(node) for node in verdicts}
     bars = promotion_bars(seen.tablespace.spec.herd_db_ref.name, record, said, verdicts)
     plan = _change_record(seen, found, verdicts)
@@ -132,8 +133,8 @@ def _change_record(seen: TablespaceObserved, found: VersionedRecord, verdicts: M
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
         return Plan((_change(seen, found, wished, "failover settings as declared"),), requeue_after_seconds=requeue.NEXT_STEP)
-    if proven := _proven(seen.tablespace, record.uuid, verdicts):
-        return Plan(proven, requeue_after_seconds=requeue.NEXT_STEP)
+    if marks := _lost_marks(seen, record) or _proven(seen.tablespace, record.uuid, verdicts):
+        return Plan(marks, requeue_after_seconds=requeue.NEXT_STEP)
     return _step_plan(seen, found, next_replica(_replica_state(seen, record, verdicts)))
 
 
@@ -167,6 +168,20 @@ def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int
     copy = seen.replica_on(record.leader)
     told = copy.lsn if isinstance(copy, NodeTablespace) else None
     return told or (-1, -1)
+
+
+def _lost_marks(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[Annotate, ...]:
+    """Remove the marks of a time that the log lost: once it has ledgers of their numbers again, they would hide differences. Only while the
+    leader tells where the log is, since it lists the ledger that it opens a moment later.
+    """
+    leader, ledgers = seen.replica_on(record.leader), seen.ledgers
+    if not isinstance(leader, NodeTablespace) or leader.role != "leader" or leader.lsn is None:
+        return ()
+    if not isinstance(ledgers, LedgerList) or not ledgers.active:
+        return ()
+    lost = lost_marks(seen.tablespace, ledgers, leader.lsn[0])
+    gone: dict[str, str | None] = {name: None for name, mark in lost.items() if mark.uuid in (None, record.uuid)}
+    return (Annotate.on(seen.tablespace, gone, Reason.UPDATING),) if gone else ()
 
 
 def _proven(tablespace: Tablespace, uuid: str, verdicts: Mapping[str, Verdict]) -> tuple[Annotate, ...]:

@@ -70,7 +70,6 @@ def restore_note(seen: TablespaceObserved) -> dict[str, Any]:
 
 
 def restore_run(seen: TablespaceObserved) -> Run:
-    """Returns the state of the restore's Job."""
     return observe_run(seen.objects, names.job_name(seen.tablespace.key, names.RESTORE_COMPONENT), seen.tablespace.metadata.uid)
 
 
@@ -147,7 +146,7 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
     message = (
         f"spec.bootstrap is set, but HerdDB already has a tablespace {record.name} ({record.uuid}), and a restore never replaces one. "
         "Create another Tablespace with a free spec.tablespaceName. To keep the existing one, delete this Tablespace, which drops nothing, "
-        "and create it without spec.bootstrap"
+        "and create it without spec.bootstrap. To drop the existing one, create it so with deletionPolicy Delete, and delete it again"
     )
     return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
 

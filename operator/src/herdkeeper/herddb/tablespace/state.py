@@ -37,11 +37,11 @@ class RestoreProgress:
 class TablespaceObserved:
     """A Tablespace, and what was observed of it.
 
-    `herddb` is the HerdDBCluster that it refers to, or None; `others` are the namespace's other Tablespaces, `unread_others` those of the
+    `herddb` is the HerdDBCluster that it refers to, or None. `others` are the namespace's other Tablespaces, `unread_others` those of the
     same HerdDBCluster whose spec can't be read. `log` is the location of the database's log, None until it has one. `log_left`: whether the
     ledger list of the tablespace in the status still exists. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts the
-    tablespaces that each SQL node leads. `objects` has its connection Secret and its leader's Service; `taken` names foreign objects with
-    its objects' names (`Service flights-leader`); `credentials` are the database's, None if unreadable.
+    tablespaces that each SQL node leads. `objects` has its connection Secret and its leader's Service. `taken` names foreign objects with
+    its objects' names (`Service flights-leader`). `credentials` are the database's, None if unreadable.
 
     During a restore, `objects` has the Job, too. `checkpoint` is then the named resource, and `progress` the load's progress by SQL.
     `store_unusable` is why the place of the checkpoint or the archive can't be used. `work` is the activity at the places of the
@@ -109,5 +109,4 @@ class TablespaceObserved:
         return tuple(each for each in self.checkpoints if each.metadata.name not in self.without_files)
 
     def log_of(self, uuid: str) -> LogIdentity | Unknown:
-        """Returns the log of the tablespace with this uuid."""
         return log_of(self.instance_id, uuid)

@@ -8,9 +8,7 @@ from typing import Any
 from herdkeeper.api import Tablespace
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived, remembered_archive
-from herdkeeper.herddb.log.status_in_time import log_used_in_time
-from herdkeeper.herddb.log.status_released import log_released
-from herdkeeper.herddb.log.status_streams import stream_fields
+from herdkeeper.herddb.log.status_readers import log_released, log_used_in_time, stream_fields
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.herddb.state.nodes import staying_nodes
 from herdkeeper.herddb.tablespace.full_check import newest_check
@@ -52,7 +50,7 @@ def summarize_tablespace(seen: TablespaceObserved) -> Summary:
         return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
     copies = [_copy(seen, node) for node in sorted(record.replicas)]
     settled = [copy for copy in copies if copy["ready"]]
-    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes, seen.ledgers)
     fields |= {
         "uuid": before or record.uuid,
         "leader": record.leader,

@@ -84,7 +84,7 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
     again = f"once the cause is fixed, delete the Job {job}: the next one continues where it stopped"
     refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
     if refused and tablespace.restored_moment is not None:
-        return f"for another moment, delete this Tablespace and create one with that; {again}"
+        return f"for another moment, delete this Tablespace with deletionPolicy Delete and create one with that; {again}"
     return again
 
 

@@ -10,7 +10,6 @@ from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.judged_nodes import Declared
 from herdkeeper.planning.refusal import Refusal, name_refusals, timetable_refusals
 from herdkeeper.shared import names
-from herdkeeper.shared.known_nodes import known_nodes
 
 _SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -20,7 +19,7 @@ def tablespace_refusals(
 ) -> tuple[Refusal, ...]:
     """Returns what is invalid in a Tablespace.
 
-    `herddb` is the HerdDBCluster that it refers to (or None); `others` are the Tablespaces of the namespace, `unread` those of the
+    `herddb` is the HerdDBCluster that it refers to (or None). `others` are the Tablespaces of the namespace, `unread` those of the
     HerdDBCluster that can't be read. One of them may already use the SQL name: of the latter not one that made nothing, if this one did.
     """
     same = (other for other in others if other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name)
@@ -62,7 +61,7 @@ def _taken_sql_name(tablespace: Tablespace, holders: Iterable[Tablespace]) -> It
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
     """Leaving nodes count: the HerdDBCluster waits then, and a serving tablespace is not refused."""
-    if herddb is not None and tablespace.spec.replicas > (nodes := len(known_nodes(herddb))):
+    if herddb is not None and tablespace.spec.replicas > (nodes := len(herddb.known_nodes)):
         yield Refusal(
             "spec.replicas",
             str(tablespace.spec.replicas),
@@ -77,7 +76,7 @@ def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | N
         yield Refusal("spec.failback", failback, "no leader is preferred", "set spec.preferredLeader, or failback: Never")
     if preferred is None or herddb is None:
         return
-    nodes = known_nodes(herddb)
+    nodes = herddb.known_nodes
     if preferred not in nodes:
         yield Refusal(
             "spec.preferredLeader",

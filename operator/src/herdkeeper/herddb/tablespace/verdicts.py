@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import CheckedReplica, ReplicaStatus
+from herdkeeper.codecs.herddb.ledgers import LedgerList
+from herdkeeper.herddb.log.checkpoint_base import is_of_a_lost_time
 from herdkeeper.herddb.state.cluster import NodeView, TableVerdict, copies_of
 from herdkeeper.herddb.tablespace.full_check import KnownCheck, remembered_check
 from herdkeeper.shared import names
@@ -115,24 +117,39 @@ def rebuilt(tablespace: Tablespace, node: str, uuid: str) -> Rebuilt | None:
     """Returns the Tablespace's annotation about a node. None if it is missing, unreadable, or about another tablespace, as in a manifest
     from a backup. Then the replica is rebuilt once more.
     """
-    match = _REBUILT.fullmatch(tablespace.metadata.annotations.get(names.SET_ASIDE_PREFIX + node, ""))
-    if match is None or match[6] not in (None, uuid):
+    found = _rebuilt(tablespace.metadata.annotations.get(names.SET_ASIDE_PREFIX + node, ""))
+    return None if found is None or found.uuid not in (None, uuid) else found
+
+
+def _rebuilt(text: str) -> Rebuilt | None:
+    match = _REBUILT.fullmatch(text)
+    if match is None:
         return None
     lsn = int(match[1]), int(match[2])
     return Rebuilt(lsn, (int(match[3]), int(match[4])) if match[3] else lsn, bool(match[5]), match[6])
 
 
 def verdicts_in_force(
-    tablespace: Tablespace | None, uuid: str, checkpoints: Iterable[Checkpoint] = (), nodes: Mapping[str, NodeView | Unknown] = NO_NODES
+    tablespace: Tablespace | None,
+    uuid: str,
+    checkpoints: Iterable[Checkpoint] = (),
+    nodes: Mapping[str, NodeView | Unknown] = NO_NODES,
+    ledgers: LedgerList | Unknown | None = None,
 ) -> Mapping[str, Verdict]:
     """Returns by node the newest verdict on the current replica of the tablespace with this uuid. It comes from the Tablespace's status and
     from Checkpoints, or else from what the node has on its disk, which may be newer. `tablespace` is None if no resource declares it.
+
+    The log may have lost the time of a verdict, since volumes were put back to older copies. Its list of `ledgers` shows that, if known.
     """
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
     told = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
     every = [verdict for verdict in told if verdict is not None]
-    compared = tuple(verdict for verdict in every if not _is_of_a_lost_time(verdict, nodes, uuid, every))
+    if isinstance(ledgers, LedgerList) and ledgers.active:
+        tablespace = _without_lost_marks(tablespace, ledgers)
+        compared = tuple(verdict for verdict in every if not _is_lost(verdict, ledgers))
+    else:
+        compared = tuple(verdict for verdict in every if not _is_of_a_lost_time(verdict, nodes, uuid, every))
     found = (*_doubted(tablespace, nodes, uuid, _weighed(_in_force(tablespace, uuid, compared))), *compared)
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
@@ -147,10 +164,33 @@ def verdicts_in_force(
     return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
 
 
+def _is_lost(verdict: Verdict, ledgers: LedgerList) -> bool:
+    """Whether the list shows that the log lost the verdict's entry. Clocks end no difference."""
+    return is_of_a_lost_time(verdict.lsn[0], moment_of(verdict.at) if verdict.equal else None, ledgers)
+
+
+def _without_lost_marks(tablespace: Tablespace | None, ledgers: LedgerList) -> Tablespace | None:
+    """Returns the Tablespace without annotations of replicas that were rebuilt in a time that the log lost: they would hide each verdict
+    until the log is as long again.
+    """
+    if tablespace is None:
+        return None
+    lost = lost_marks(tablespace, ledgers)
+    kept = {name: text for name, text in tablespace.metadata.annotations.items() if name not in lost}
+    return tablespace.model_copy(update={"metadata": tablespace.metadata.model_copy(update={"annotations": kept})})
+
+
+def lost_marks(tablespace: Tablespace, ledgers: LedgerList, beyond: int = -1) -> Mapping[str, Rebuilt]:
+    """Returns the annotations of replicas that were rebuilt in a time that the log lost, up to an LSN in a ledger above `beyond`."""
+    texts = tablespace.metadata.annotations.items()
+    marks = {name: mark for name, text in texts if name.startswith(names.SET_ASIDE_PREFIX) and (mark := _rebuilt(text)) is not None}
+    return {name: mark for name, mark in marks.items() if mark.until[0] > beyond and is_of_a_lost_time(mark.until[0], None, ledgers)}
+
+
 def _is_of_a_lost_time(verdict: Verdict, nodes: Mapping[str, NodeView | Unknown], uuid: str, others: Iterable[Verdict]) -> bool:
-    """Whether a replica was found equal at an LSN that the log lost, since volumes were put back to older copies: in a ledger that it has
-    not reached again, or before the replica was found different at a lower LSN. Such a verdict would outweigh all later ones. The leader
-    tells how far the log is, or without one its nodes.
+    """Whether a replica was found equal at an LSN that the log lost, as far as known without its list: in a ledger that it has not reached
+    again, or before the replica was found different at a lower LSN. Such a verdict would outweigh all later ones. The leader tells how far
+    the log is, or without one its nodes.
     """
     if not verdict.equal:
         return False

@@ -1,18 +1,25 @@
-"""The condition LogUsedInTime: whether each reader of the log has read it well before its retention ends."""
+"""The readers of a tablespace's log: the conditions LogUsedInTime (each has read it well before its retention ends) and LogReleased
+(ledgers are kept past their retention because they are needed), and status.streams.
+"""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
 from herdkeeper.herddb.log.checkpoint_base import Base
 from herdkeeper.herddb.log.seen import SeenStream
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.summary import Health
-from herdkeeper.shared.conditions import LOG_USED_IN_TIME
-from herdkeeper.shared.lsn import lsn_text
+from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, stream_of
+from herdkeeper.shared.conditions import LOG_RELEASED, LOG_USED_IN_TIME
+from herdkeeper.shared.counted import counted
+from herdkeeper.shared.lsn import lsn_fields, lsn_text
 from herdkeeper.shared.reason import Reason
-from herdkeeper.shared.time import text_of
+from herdkeeper.shared.time import moment_of_millis, text_of
 from herdkeeper.shared.unknown import Unknown
 
 _REASONS = {
@@ -22,6 +29,10 @@ _REASONS = {
     Phase.GONE: Reason.LOG_GONE,
 }
 """In order of urgency."""
+MOST_STREAMS = 50
+"""Bounds the status: endless names of streams must not make it too large to store."""
+_NOWHERE = (-1, -2)
+"""Before all LSNs: an unreadable pin keeps everything."""
 
 
 def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, Health]:
@@ -100,3 +111,61 @@ def _when_gone(standing: Standing) -> str:
             return "it can't continue (LogTruncatedError); restart it after a Checkpoint, or remove its pin"
         case _:
             assert_never(standing.need.by)
+
+
+def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health]:
+    """Returns the condition by its type, from the leader's report; nothing if no ledger is held back. A silent leader is reported
+    elsewhere.
+    """
+    retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
+    if retained is None:
+        return {}
+    since = text_of(moment_of_millis(retained.since_millis))
+    needed = " and ".join(_who(name) for name in retained.kept_for)
+    held = counted(retained.ledgers, "ledger of the log is", "ledgers of the log are")
+    message = f"{held} past retentionHours, and on the bookies all the same: the oldest ended at {since} and is needed by {needed}"
+    return {LOG_RELEASED: Health("False", Reason.LOG_RETAINED, message)}
+
+
+def _who(name: str) -> str:
+    if name == ARCHIVE:
+        return "the archive, which has not copied it yet (spec.log.archive): see the condition LogArchived"
+    if (stream := stream_of(name)) is not None:
+        return f"the stream {stream}, which has not read it yet: see status.streams"
+    if name == SECOND_DISK:
+        return (
+            "only one SQL node's disk, which may be lost: a settled second replica (spec.replicas), a Checkpoint with verify: Follower "
+            "or spec.log.archive releases it; spec.log.releaseOnOneDisk accepts the risk"
+        )
+    if name == CHECKPOINT:
+        return (
+            "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one, or why the newest one proves nothing "
+            "(its status.verified)"
+        )
+    return name
+
+
+def stream_fields(seen: TablespaceObserved) -> dict[str, Any]:
+    """Returns status.streams, the one that needs most of the log first; the previous ones while unknown. For a moving stream it has nothing
+    that changes as it moves.
+    """
+    if isinstance(seen.streams, Unknown):
+        before = seen.tablespace.status.streams if seen.tablespace.status is not None else ()
+        return {"streams": [each.document() for each in before]}
+    ordered = sorted(seen.streams, key=lambda each: (each.pin.lsn if each.pin is not None else _NOWHERE, each.name))
+    return {"streams": [_field(each, seen.now) for each in ordered[:MOST_STREAMS]]}
+
+
+def _field(stream: SeenStream, now: datetime.datetime) -> dict[str, Any]:
+    if stream.pin is None:
+        return {"name": stream.name, "state": "Unreadable", "standsSince": text_of(stream.moved_at)}
+    if now <= stream.stands_at:
+        return {"name": stream.name, "state": "Moves"}
+    until = stream.counts_until
+    return {
+        "name": stream.name,
+        "state": "Abandoned" if stream.is_abandoned(now) else "Stands",
+        "standsSince": text_of(stream.moved_at),
+        **({} if until is None else {"countsUntil": text_of(until)}),
+        **({"lsn": lsn_fields(stream.pin.lsn)} if stream.pin.lsn[0] >= 0 else {}),
+    }
