@@ -26,6 +26,7 @@ from herdkeeper.api.resource import (
     formatted,
     least_memory,
     refusal,
+    unchanged,
     unchanged_class,
     unchanged_optional,
 )
@@ -292,14 +293,7 @@ class BookKeeperCluster(Resource):
         unchanged_optional("zooKeeperAddress", "SELF.zooKeeperAddress", "the metadata can't move; create a new BookKeeperCluster"),
         unchanged_class("journal", "BookKeeperCluster"),
         unchanged_class("ledgers", "BookKeeperCluster"),
-        Rule(
-            rule="self.ledgers.volumes == oldSelf.ledgers.volumes",
-            message=f"spec.ledgers.volumes can't change: {_VOLUMES_WHY}",
-            message_expression=formatted(
-                f"spec.ledgers.volumes can't change from %d to %d: {_VOLUMES_WHY}", "oldSelf.ledgers.volumes", "self.ledgers.volumes"
-            ),
-            field_path=".ledgers.volumes",
-        ),
+        unchanged("ledgers.volumes", "SELF.ledgers.volumes", _VOLUMES_WHY),
         least_memory("resources.memory", 512),
         least_memory("autoRecovery.resources.memory", 256),
         *pods_rules(),
@@ -311,5 +305,4 @@ class BookKeeperCluster(Resource):
 
     @property
     def names(self) -> BookKeeperNames:
-        """Names of its objects."""
         return BookKeeperNames(self.key)

@@ -252,5 +252,10 @@ class HerdDBCluster(Resource):
 
     @property
     def names(self) -> HerdDBNames:
-        """Names of its objects."""
         return HerdDBNames(self.key)
+
+    @property
+    def known_nodes(self) -> tuple[str, ...]:
+        """The declared SQL nodes and those above them that still exist, by number."""
+        there = (self.status.nodes or 0) if self.status is not None else 0
+        return tuple(map(self.names.pod, range(max(self.spec.replicas, there))))

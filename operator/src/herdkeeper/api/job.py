@@ -161,7 +161,6 @@ class ObjectStore(Model):
 
     @property
     def place(self) -> str:
-        """Identity of the place."""
         return place_in_store(self.uri, self.endpoint, self.storage_account)
 
 

@@ -362,7 +362,6 @@ class Resource(BaseModel):
 
     @property
     def key(self) -> ObjectKey:
-        """Its namespace and name."""
         return ObjectKey(self.metadata.namespace, self.metadata.name)
 
     @property
@@ -373,7 +372,6 @@ class Resource(BaseModel):
 
     @classmethod
     def status_model(cls) -> type[Status]:
-        """Returns the model of the kind's status."""
         model: type[Status] = get_args(cls.model_fields["status"].annotation)[0]
         return model
 

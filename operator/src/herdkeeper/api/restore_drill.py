@@ -9,11 +9,11 @@ from pydantic import Field
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import DriverJob
 from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.resource import Compute, Instant, Model, ObjectName, Quantity, least_memory
+from herdkeeper.api.resource import Compute, Instant, Model, ObjectName, Quantity, VolumeClaim, least_memory
 from herdkeeper.api.schedule import Times, five_fields
 
 
-class DrillStorage(Model):
+class DrillStorage(VolumeClaim):
     """The storage of a drill's database."""
 
     size: Quantity = Field("10Gi", description="Space for the restored tables and their log. A pod that needs more is evicted.")

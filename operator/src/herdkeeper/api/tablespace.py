@@ -444,6 +444,11 @@ class TablespaceStatus(Status):
     )
 
 
+def sql_name_of(resource: str, declared: object) -> str:
+    """Returns the SQL name of a Tablespace's tablespace. `declared` is its `spec.tablespaceName`, or None."""
+    return str(declared or resource.replace("-", "_"))
+
+
 def _unchanged_in_bootstrap(*fields: str) -> str:
     return " && ".join(is_unchanged(f"bootstrap.{field}") for field in fields)
 
@@ -561,17 +566,14 @@ class Tablespace(Resource):
 
     @property
     def names(self) -> TablespaceNames:
-        """Names of its objects."""
         return TablespaceNames(self.key)
 
     @property
     def sql_name(self) -> str:
-        """The tablespace's name in SQL."""
-        return self.spec.tablespace_name or self.metadata.name.replace("-", "_")
+        return sql_name_of(self.metadata.name, self.spec.tablespace_name)
 
     @property
     def restore(self) -> RestoreStatus | None:
-        """The status of its restore."""
         return self.status.restore if self.status is not None else None
 
     @property

@@ -208,7 +208,6 @@ class ZooKeeperCluster(Resource):
 
     @property
     def has_certificates(self) -> bool:
-        """Whether its servers have certificates."""
         return self.spec.security.mode != "Insecure"
 
     @property
@@ -234,5 +233,4 @@ class ZooKeeperCluster(Resource):
 
     @property
     def names(self) -> ZooKeeperNames:
-        """Names of its objects."""
         return ZooKeeperNames(self.key)

@@ -74,13 +74,15 @@ def ask(question: Question) -> Answer:
     Raises HTTPException or OSError: TimeoutError if it was incomplete in time, ConnectionRefusedError if nothing listens, ssl.SSLError if
     the server can't be verified. Raises ValueError if the URL's scheme and `trust` do not go together.
     """
-    with closing(_asked(question, MOST_BYTES)) as connection, connection.getresponse() as answer:
-        parts = []
-        while part := answer.read(_PART_BYTES):  # never by the announced length, which would allocate memory at once
-            parts.append(part)
-        if answer.length:  # announced but not sent
-            raise http.client.IncompleteRead(b"", answer.length)
-        return Answer(answer.status, b"".join(parts), {name.lower(): value for name, value in answer.getheaders()})
+    with closing(_connection(question, MOST_BYTES)) as connection:
+        connection.request(question.method, _path(question.url), question.body, dict(question.headers))
+        with connection.getresponse() as answer:
+            parts = []
+            while part := answer.read(_PART_BYTES):  # never by the announced length, which would allocate memory at once
+                parts.append(part)
+            if answer.length:  # announced but not sent
+                raise http.client.IncompleteRead(b"", answer.length)
+            return Answer(answer.status, b"".join(parts), {name.lower(): value for name, value in answer.getheaders()})
 
 
 class LineStream:
@@ -130,7 +132,6 @@ class LineStream:
         return self._begun and b"\n" in self._received
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
 
@@ -144,16 +145,6 @@ def follow(url: str, seconds: float, trust: Trust | None) -> LineStream:
     except BaseException:
         connection.close()
         raise
-
-
-def _asked(question: Question, most_bytes: int) -> _Connection:
-    connection = _connection(question, most_bytes)
-    try:
-        connection.request(question.method, _path(question.url), question.body, dict(question.headers))
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _connection(question: Question, most_bytes: int) -> _Connection:
@@ -183,7 +174,6 @@ class _Connection(http.client.HTTPConnection):
         self._until, self._bytes_left = time.monotonic() + seconds, most_bytes
 
     def connect(self) -> None:
-        """See HTTPConnection."""
         found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[:MOST_ADDRESSES]
         failed: OSError = OSError(f"{self.host} has no address")
         for family, kind, protocol, _, address in found:
@@ -239,7 +229,6 @@ class _Socket(socket.socket):
         self._connection = connection
 
     def recv_into(self, *arguments: Any) -> int:
-        """See socket."""
         self.settimeout(self._connection.seconds_left())
         count = super().recv_into(*arguments)
         self._connection.received(count)
@@ -252,7 +241,6 @@ class _TlsSocket(ssl.SSLSocket):
     connection: _Connection
 
     def recv_into(self, *arguments: Any) -> int:
-        """See socket."""
         self.settimeout(self.connection.seconds_left())
         count = super().recv_into(*arguments)
         self.connection.received(count)

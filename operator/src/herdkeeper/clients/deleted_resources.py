@@ -36,7 +36,6 @@ class DeletedResources:
             self._found[key] = (self._now(), document)
 
     def get(self, key: Hashable) -> DeletedResource | None:
-        """Returns the deleted resource, or None."""
         with self._lock:
             found = self._found.get(key)
         return None if found is None else DeletedResource(found[1], self._now() - found[0])

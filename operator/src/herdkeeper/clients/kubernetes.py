@@ -101,11 +101,9 @@ class LiveSource:
         return found
 
     def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """See Source."""
         return self.get(api_version, kind, key)
 
     def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
-        """See Source."""
         selector = ",".join(f"{name}={value}" for name, value in labels.items()) or None
         resource = self._client.resources.get(api_version=api_version, kind=kind)
         found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
@@ -157,7 +155,6 @@ class WatchedSource:
         return found
 
     def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """See Source."""
         known = self._cache.get(kind, key) if self._cache.is_complete(kind) else None
         return known or self._cache.recent(kind, key, lambda: self._live.get(api_version, kind, key))
 
@@ -194,7 +191,6 @@ class KubernetesReader:
         return WatchedSource(cache, self._source)
 
     def document(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """Returns an object as stored, or None."""
         return self._source.get(api_version, kind, key)
 
     def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable[ResourceType] | None:
@@ -259,7 +255,6 @@ class KubernetesReader:
         return None if found is None else Node(name, found["metadata"].get("labels") or {}, _node_down(found) if doubted else None)
 
     def expandable(self, storage_class: str) -> bool | Unknown:
-        """Returns whether a StorageClass allows volume expansion."""
         try:
             found = self.document("storage.k8s.io/v1", "StorageClass", ObjectKey("", storage_class))
         except ApiException as error:
@@ -322,7 +317,6 @@ def _by_name(documents: Iterable[Json]) -> dict[tuple[str, str], Json]:
 
 
 def values_of_secret(document: Json) -> dict[str, str]:
-    """Returns the decoded values of a Secret."""
     return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
 
 

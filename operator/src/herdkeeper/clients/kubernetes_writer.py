@@ -13,7 +13,7 @@ from kubernetes.dynamic import DynamicClient
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.certificates.authority import AUTHORITY_ENTRIES
 from herdkeeper.clients.counters import WRITES
-from herdkeeper.clients.kubernetes import ANSWER_SECONDS, as_sent
+from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource, as_sent
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.planning.actions import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize, SetAuthority
 from herdkeeper.planning.intent import difference
@@ -57,6 +57,7 @@ class KubernetesWriter:
 
     def __init__(self, client: DynamicClient, cache: ObjectCache | None = None) -> None:
         self._client = client
+        self._live = LiveSource(client)
         self._cache = cache or ObjectCache()
 
     def apply(self, action: Apply) -> None:
@@ -201,10 +202,10 @@ class KubernetesWriter:
         if refusal.status == 404:
             return True
         try:
-            found = self._get(API_VERSION, resource.KIND, resource.key)
-        except ApiException as error:
-            return bool(error.status == 404)
-        return bool(found["metadata"]["uid"] != resource.metadata.uid)
+            found = self._live.get(API_VERSION, resource.KIND, resource.key)
+        except ApiException:
+            return False
+        return found is None or bool(found["metadata"]["uid"] != resource.metadata.uid)
 
     def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
         """Send an event about the resource; `kind` is Normal or Warning. A repeated event is counted, by its name.
@@ -248,7 +249,7 @@ class KubernetesWriter:
         except ApiException as error:
             if error.status != 409:
                 raise
-            found = self._get("v1", "Event", key)
+            found = self._live.get("v1", "Event", key) or {}
             again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": event["lastTimestamp"]}
             path = self._path("v1", "Event", key)
             self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
@@ -256,11 +257,11 @@ class KubernetesWriter:
     def _require_no_stranger(self, manifest: Json) -> None:
         key = _key(manifest)
         try:
-            found = self._get(manifest["apiVersion"], manifest["kind"], key)
+            found = self._live.get(manifest["apiVersion"], manifest["kind"], key)
         except ApiException as error:
-            if error.status == 404:
-                return
             raise RefusedError(_message_of(error, f"get {manifest['kind']} {key}")) from error
+        if found is None:
+            return
         wanted = manifest["metadata"]["labels"]
         # one that lost its labels still has its owner
         ours = _owners(manifest) & _owners(found) or is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL])
@@ -269,10 +270,6 @@ class KubernetesWriter:
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
         return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
-
-    def _get(self, api_version: str, kind: str, key: ObjectKey) -> Any:
-        resource = self._client.resources.get(api_version=api_version, kind=kind)
-        return resource.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
 
     def _merge(self, api_version: str, kind: str, key: ObjectKey, body: Json) -> Json:
         path = self._path(api_version, kind, key)

@@ -21,6 +21,7 @@ MOST_LOOK_BYTES = 16 << 20
 @dataclass
 class _Limits:
     ends_at: float
+    most_bytes: int
     bytes_left: int
 
 
@@ -30,7 +31,7 @@ _limits: ContextVar[_Limits | None] = ContextVar("look_limits", default=None)
 @contextmanager
 def look(seconds: float = LONGEST_LOOK_SECONDS, most_bytes: int = MOST_LOOK_BYTES) -> Iterator[None]:
     """Limits all reads within it to so many seconds, and so many bytes, in total."""
-    before = _limits.set(_Limits(time.monotonic() + seconds, most_bytes))
+    before = _limits.set(_Limits(time.monotonic() + seconds, most_bytes, most_bytes))
     try:
         yield
     finally:
@@ -51,7 +52,7 @@ def require_room(read: int) -> None:
         return
     limits.bytes_left -= read
     if limits.bytes_left < 0:
-        raise OSError(f"this observation was given up: it read more than {MOST_LOOK_BYTES} bytes")
+        raise OSError(f"this observation was given up: it read more than {limits.most_bytes} bytes")
 
 
 def make_room(dropped: int) -> None:

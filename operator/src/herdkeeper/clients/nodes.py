@@ -10,7 +10,6 @@ from herdkeeper.shared.objects import Json, Objects, is_ready, why_gone
 
 
 def nodes_of(pods: Iterable[Json], reader: ClusterReader) -> Nodes:
-    """Returns the nodes of these pods."""
     doubted: dict[str, bool] = {}
     for pod in pods:
         if name := pod.get("spec", {}).get("nodeName"):

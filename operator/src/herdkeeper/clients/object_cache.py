@@ -103,7 +103,6 @@ class ObjectCache:
             self._deleted[place] = (version, now)
 
     def get(self, kind: str, key: ObjectKey) -> Json | None:
-        """Returns an object, or None if none is known."""
         with self._lock:
             entry = self._entries.get((kind, key))
         return None if entry is None else dict(json.loads(entry.text))

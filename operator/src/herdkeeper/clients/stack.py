@@ -7,18 +7,19 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.clients.kubernetes import WORKLOADS
 from herdkeeper.shared.conditions import READY, condition, serves_as_made, why_not_ready
-from herdkeeper.shared.disruption import why_disrupted
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Objects, pod_trouble
 from herdkeeper.shared.paused import paused_by
 from herdkeeper.shared.reason import Reason
 
 SERVERS = (WORKLOADS[0], ("v1", "Pod"))
 STUCK = frozenset(reason.value for reason in Reason if reason.needs_person) | {Reason.WAITING_FOR_ZOOKEEPER, Reason.UNREADABLE}
 """Reasons of an unready resource that does not change by itself, or only after those below it: it must not block these."""
+ON_DELETE = "OnDelete"
+"""Update strategy under which a pod changes only after the operator deletes it."""
 
 
 def databases_on(key: ObjectKey, reader: ClusterReader) -> tuple[HerdDBCluster, ...]:
-    """Returns the HerdDBClusters that refer to a BookKeeperCluster."""
     every = reader.kubernetes.resources(HerdDBCluster, key.namespace)
     return tuple(database for database in every if database.spec.book_keeper_ref.name == key.name)
 
@@ -64,3 +65,19 @@ def _is_stuck(resource: Resource) -> bool:
     ready = condition(resource, READY)
     stuck = ready is not None and ready.status != "True" and ready.reason in STUCK
     return stuck or resource.metadata.deletion_timestamp is not None or paused_by(resource.metadata.annotations) is not None
+
+
+def why_disrupted(objects: Objects) -> str | None:
+    """Returns which server of a resource does not serve or is about to restart, or None. Unwanted pods don't count. Judged by the objects:
+    a status may be older than the last action.
+    """
+    for item in objects.of_kind("StatefulSet"):
+        name = item["metadata"]["name"]
+        pods = [f"{name}-{number}" for number in range(item["spec"]["replicas"])]
+        for pod in pods:
+            if not objects.pod_ready(pod):
+                return f"{pod} is not Ready ({pod_trouble(objects.get('Pod', pod))})"
+        strategy = item["spec"].get("updateStrategy", {}).get("type")
+        if pods and strategy != ON_DELETE and not objects.rolled_out(name):
+            return f"{name} is being restarted"
+    return None

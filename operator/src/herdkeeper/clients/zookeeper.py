@@ -1,4 +1,4 @@
-"""ZooKeeper for the operator: few reads and compare-and-set writes, through one session per ensemble (member_session.py).
+"""ZooKeeper for the operator: few reads and compare-and-set writes, through one session per ensemble (zookeeper_member.py).
 
 Reads begin with a sync(): a read from a follower may be older than what the operator itself wrote.
 """
@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -56,6 +57,9 @@ NO_ACCESS: Mapping[str, Access] = MappingProxyType({})
 Answer = TypeVar("Answer")
 
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each attempt; relevant errors become EnsembleErrors
+
+
+ANY_VERSION = -1
 
 
 class EnsembleError(Exception):
@@ -187,13 +191,8 @@ class Znodes:
             self._answer(self._client.ensure_path_async(path))
             self._answer(self._client.set_acls_async(path, _acl(access)))
 
-        try:
-            self._ask(path, restrict)
-        except EnsembleError as error:
-            if isinstance(error.__cause__, InvalidACLError):
-                why = "does not know access by certificates: its members' image is older than the operator's; remove spec.image"
-                raise EnsembleError(f"ZooKeeper at {self._address} {why}") from error
-            raise
+        why = "does not know access by certificates: its members' image is older than the operator's; remove spec.image"
+        self._ask(path, restrict, {InvalidACLError: why})
 
     def ensure(self, path: str) -> None:
         """Create an empty persistent znode and its parents, unless they exist."""
@@ -201,21 +200,14 @@ class Znodes:
 
     def compare_and_set(self, path: str, data: bytes, version: int) -> None:
         """Write if the version still matches, or raise ChangedMeanwhileError."""
-        try:
-            self._ask(path, lambda: self._answer(self._client.set_async(path, data, version=version)))
-        except EnsembleError as error:
-            if isinstance(error.__cause__, BadVersionError):
-                raise ChangedMeanwhileError(f"{path} changed since it was read") from error
-            raise
+        self._ask(path, lambda: self._answer(self._client.set_async(path, data, version=version)))
 
-    def delete(self, path: str) -> None:
-        """Delete a znode. A missing one is no error."""
+    def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Delete a znode if the version still matches, or raise ChangedMeanwhileError. A missing one is no error."""
 
         def delete() -> None:
-            try:
-                self._answer(self._client.delete_async(path))
-            except NoNodeError:
-                return
+            with suppress(NoNodeError):
+                self._answer(self._client.delete_async(path, version))
 
         self._ask(path, delete)
 
@@ -223,12 +215,10 @@ class Znodes:
         """Delete a znode and everything below it. A missing one is no error. kazoo's own recursion would wait for a silent member."""
 
         def delete(path: str) -> None:
-            try:
+            with suppress(NoNodeError):
                 for name in self._answer(self._client.get_children_async(path)):
                     delete(f"{path}/{name}")
                 self._answer(self._client.delete_async(path))
-            except NoNodeError:
-                return
 
         self._ask(path, lambda: delete(path))
 
@@ -256,18 +246,8 @@ class Znodes:
             # slower than other requests: joining members must have caught up
             self._client.reconfig_async(joining, leaving, None, change.version).get(timeout=RECONFIG_SECONDS)
 
-        try:
-            self._ask("reconfig", reconfigure)
-        except EnsembleError as error:
-            match error.__cause__:
-                case BadVersionError():
-                    raise ChangedMeanwhileError("the membership changed since it was read") from error
-                case NoAuthError():
-                    raise EnsembleError(
-                        f"ZooKeeper at {self._address} refused the password: a member started with another one; restart its pod"
-                    ) from error
-                case _:
-                    raise
+        why = "refused the password: a member started with another one; restart its pod"
+        self._ask("the membership", reconfigure, {NoAuthError: why})
 
     def _sync(self, path: str) -> None:
         """Once a session: its reads never go back. After the loss of one, the next may begin at a member that is behind."""
@@ -291,13 +271,18 @@ class Znodes:
         require_time()
         return self._session.answer(request)
 
-    def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:
+    def _ask(self, path: str, question: Callable[[], Answer], explained: Mapping[type[Exception], str] = MappingProxyType({})) -> Answer:
+        """`explained`: what ZooKeeper said by an error, in words for a person."""
         try:
             if not self._session.usable:
                 raise ConnectionLoss()
             return question()
+        except BadVersionError as error:
+            raise ChangedMeanwhileError(f"{path} changed since it was read") from error
         except (KazooException, KazooTimeoutError, OSError, ValueError) as error:  # ValueError: a path with `..`, of a name that it told
-            raise EnsembleError(f"ZooKeeper at {self._address}, {path}: {type(error).__name__} {error}".rstrip()) from error
+            known = explained.get(type(error))
+            what = f" {known}" if known else f", {path}: {type(error).__name__} {error}".rstrip()
+            raise EnsembleError(f"ZooKeeper at {self._address}{what}") from error
 
 
 def _acl(access: Access) -> list[ACL]:

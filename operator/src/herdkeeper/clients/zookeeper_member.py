@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionDropped, KazooException
+from kazoo.exceptions import ConnectionDropped, ConnectionLoss, KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import KazooState
@@ -34,7 +34,7 @@ LONGEST_ANSWER_SECONDS = 15.0
 GOODBYE_SECONDS = 2.0
 """After that a member that has not confirmed the close, but keeps sending, is cut off: kazoo would read forever."""
 MOST_BYTES = 4 << 20
-"""Of an answer: the default limit of ZooKeeper's own client (`jute.maxbuffer`)."""
+"""Of an answer: four times the default of ZooKeeper's own client (`jute.maxbuffer`)."""
 MOST_BYTES_WAITING = 2 * MOST_BYTES
 """Of the answers that nobody has taken yet: 64 requests may be under way."""
 MOST_WATCHED = 50_000
@@ -58,9 +58,14 @@ NOBODY = EnsembleCredentials()
 
 @dataclass
 class Waiting:
-    """Bytes that came since an answer was taken last."""
+    """Bytes that came since an answer was taken last, and why the connection was given up meanwhile, if it was."""
 
     size: int = 0
+    refused: str = ""
+
+    def refuse(self, why: str) -> ConnectionDropped:
+        self.refused = why
+        return ConnectionDropped(why)
 
 
 class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
@@ -70,10 +75,10 @@ class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
 
     def _read(self, length: int, timeout: float) -> bytes:
         if not 0 <= length <= MOST_BYTES:
-            raise ConnectionDropped(f"an answer of {length} bytes is refused: at most {MOST_BYTES}")
+            raise self.waiting.refuse(f"an answer of {length} bytes is refused: at most {MOST_BYTES}")
         self.waiting.size += length
         if self.waiting.size > MOST_BYTES_WAITING:
-            raise ConnectionDropped(f"answers of {self.waiting.size} bytes are refused: at most {MOST_BYTES_WAITING}")
+            raise self.waiting.refuse(f"answers of {self.waiting.size} bytes are refused: at most {MOST_BYTES_WAITING}")
         return bytes(super()._read(length, timeout))
 
 
@@ -134,17 +139,21 @@ class MemberSession:
         return None if self._encrypted is None else self._encrypted.refused
 
     def answer(self, request: Any) -> Any:
-        """Returns ZooKeeper's answer to an asynchronous request of kazoo. Raises KazooException, or KazooTimeoutError if none came: the
-        session is then useless.
+        """Returns ZooKeeper's answer to an asynchronous request of kazoo. Raises KazooException, OSError if it is too large, or
+        KazooTimeoutError if none came: the session is then useless.
         """
         began = time.monotonic()
         try:
             return request.get(timeout=self._patience_seconds)
+        except ConnectionLoss as lost:
+            if not self._waiting.refused:
+                raise
+            raise OSError(self._waiting.refused) from lost
         except KazooTimeoutError:
             self._silent = True
             raise
         finally:
-            self._waiting.size = 0
+            self._waiting.size, self._waiting.refused = 0, ""
             if time.monotonic() - began < ANSWER_SECONDS:
                 self._patience_seconds = ANSWER_SECONDS
 

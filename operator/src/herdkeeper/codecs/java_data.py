@@ -62,23 +62,18 @@ class JavaDataReader:
 
     @property
     def remaining(self) -> int:
-        """Number of unread bytes."""
         return self._end - self.position
 
     def at_end(self) -> bool:
-        """Whether everything was read."""
         return self.position >= self._end
 
     def raw(self, count: int) -> bytes:
-        """The next `count` bytes."""
         return self._data[self._advance(count) : self.position]
 
     def rest(self) -> bytes:
-        """All remaining bytes."""
         return self.raw(self.remaining)
 
     def u8(self) -> int:
-        """One unsigned byte."""
         return self._data[self._advance(1)]
 
     def boolean(self) -> bool:
@@ -86,27 +81,21 @@ class JavaDataReader:
         return self.u8() != 0
 
     def u16(self) -> int:
-        """Two bytes, unsigned."""
         return int(_U16.unpack_from(self._data, self._advance(2))[0])
 
     def i16(self) -> int:
-        """Two bytes, signed."""
         return int(_I16.unpack_from(self._data, self._advance(2))[0])
 
     def i32(self) -> int:
-        """Four bytes, signed."""
         return int(_I32.unpack_from(self._data, self._advance(4))[0])
 
     def i64(self) -> int:
-        """Eight bytes, signed."""
         return int(_I64.unpack_from(self._data, self._advance(8))[0])
 
     def f32(self) -> float:
-        """IEEE 754 single."""
         return float(_F32.unpack_from(self._data, self._advance(4))[0])
 
     def f64(self) -> float:
-        """An IEEE 754 double."""
         return float(_F64.unpack_from(self._data, self._advance(8))[0])
 
     def v_int(self) -> int:
@@ -163,41 +152,32 @@ class JavaDataWriter:
         self._parts = bytearray()
 
     def to_bytes(self) -> bytes:
-        """Everything written so far."""
         return bytes(self._parts)
 
     def raw(self, data: bytes) -> JavaDataWriter:
-        """Raw bytes."""
         self._parts += data
         return self
 
     def u8(self, value: int) -> JavaDataWriter:
-        """One unsigned byte."""
         self._parts.append(value)
         return self
 
     def boolean(self, value: bool) -> JavaDataWriter:
-        """One byte, 1 or 0."""
         return self.u8(1 if value else 0)
 
     def i16(self, value: int) -> JavaDataWriter:
-        """Two bytes, signed."""
         return self.raw(_I16.pack(value))
 
     def i32(self, value: int) -> JavaDataWriter:
-        """Four bytes, signed."""
         return self.raw(_I32.pack(value))
 
     def i64(self, value: int) -> JavaDataWriter:
-        """Eight bytes, signed."""
         return self.raw(_I64.pack(value))
 
     def f32(self, value: float) -> JavaDataWriter:
-        """An IEEE 754 single."""
         return self.raw(_F32.pack(value))
 
     def f64(self, value: float) -> JavaDataWriter:
-        """An IEEE 754 double."""
         return self.raw(_F64.pack(value))
 
     def v_int(self, value: int) -> JavaDataWriter:

@@ -16,7 +16,8 @@ from herdkeeper.plugin.table import COMMANDS
 
 def pages_with_reasons(docs: Path) -> dict[str, str]:
     """Returns the pages with tables about reasons: path in docs/ to Markdown."""
-    pages = [*sorted((docs / "how-to").glob("*.md")), docs / "checkpoint.md", docs / "restore.md"]
+    alone = (docs / f"{name}.md" for name in ("checkpoint", "archive", "destinations", "restore"))
+    pages = [*sorted((docs / "how-to").glob("*.md")), *alone]
     return {page.relative_to(docs).as_posix(): page.read_text() for page in pages}
 
 

@@ -38,6 +38,12 @@ _ALONE = (do.BarPromotion, do.CloseLedger, do.Resize, do.SetBookieMode)
 """Actions on which no later one depends. Each may fail for long: a server refuses or is silent, or a quota refuses."""
 _CREATED_ALONE = ("ConfigMap", "Job")
 """Kinds of which the same holds if they are created: those of a drain's round."""
+_TEMPLATES = (
+    ("StatefulSet", names.BOOKIE_COMPONENT),
+    ("StatefulSet", names.HERDDB_COMPONENT),
+    ("Deployment", names.AUTORECOVERY_COMPONENT),
+)
+"""Kinds and components of which the same holds if they are changed."""
 _CHEAP = (do.BarPromotion, do.Resize)
 """Those of them of which a retry costs little."""
 
@@ -88,17 +94,15 @@ def execute(resource: Resource, plan: Plan, clients: Clients) -> Failed | None:
 
 def _stands_alone(action: Action) -> bool:
     if isinstance(action, do.Apply):
-        return not action.new and _is_template_of_bookies(action.manifest)
+        return not action.new and _is_template(action.manifest)
     return isinstance(action, _ALONE) or (isinstance(action, do.Create) and action.manifest["kind"] in _CREATED_ALONE)
 
 
-def _is_template_of_bookies(manifest: Json) -> bool:
-    """Returns whether it is a bookie's StatefulSet, or autorecovery. Kubernetes may refuse their template for ever, e.g. an image that a
-    webhook does not admit. Nothing that follows needs it.
+def _is_template(manifest: Json) -> bool:
+    """Returns whether it is the template of a bookie, of SQL nodes, or of autorecovery. Kubernetes may refuse it for ever, e.g. an image
+    that a webhook does not admit. Nothing that follows needs it.
     """
-    if manifest["kind"] == "StatefulSet":
-        return label(manifest, names.BOOKIE_LABEL) is not None
-    return manifest["kind"] == "Deployment" and label(manifest, names.COMPONENT_LABEL) == names.AUTORECOVERY_COMPONENT
+    return (manifest["kind"], label(manifest, names.COMPONENT_LABEL)) in _TEMPLATES
 
 
 def _writes_policy(action: Action) -> bool:

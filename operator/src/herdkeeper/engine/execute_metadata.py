@@ -10,7 +10,7 @@ import structlog
 from herdkeeper.certificates.access import RootAccess
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.look import make_room
-from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, EnsembleSessions, MembershipChange, Znodes
+from herdkeeper.clients.zookeeper import ANY_VERSION, ChangedMeanwhileError, EnsembleError, EnsembleSessions, MembershipChange, Znodes
 from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
@@ -26,18 +26,7 @@ from herdkeeper.codecs.herddb.tablespace import (
     tablespaces_path,
 )
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.planning.actions import (
-    ChangeMembership,
-    ChangeTablespaceRecord,
-    DeleteLogs,
-    ForgetNode,
-    RemoveCookie,
-    RestoreCookie,
-    SetArchiveExpiry,
-    SetLogPin,
-    SetRecoveryDelay,
-    StartBookieAudit,
-)
+from herdkeeper.planning import actions as do
 from herdkeeper.protocol.log_archive import archive_progress_path, encode_expiry_order
 from herdkeeper.protocol.log_pin import encode_log_pin, log_pin_path, log_pins_path, replica_pin
 from herdkeeper.shared import names
@@ -88,14 +77,14 @@ def _create_guarded(znodes: Znodes, made: Mapping[str, bytes], access: RootAcces
     znodes.create_all({**made, **{path: b"" for path in access.within if path not in made}}.items(), access.within)
 
 
-def remove_cookie(znodes: Znodes, action: RemoveCookie) -> None:
+def remove_cookie(znodes: Znodes, action: do.RemoveCookie) -> None:
     """Delete a cookie, as `bookkeeper shell decommissionbookie` does at its end. Raises EnsembleError while the bookie is registered."""
     _must_not_be_registered(znodes, action.root, action.bookie_id)
     znodes.delete(cookie_path(action.root, action.bookie_id))
     _count("delete")
 
 
-def restore_cookie(znodes: Znodes, action: RestoreCookie) -> None:
+def restore_cookie(znodes: Znodes, action: do.RestoreCookie) -> None:
     """Create a cookie again. Raises EnsembleError if the metadata is another cluster's, or the bookie is registered or has a cookie."""
     cookie = action.cookie
     instance = znodes.read(f"{action.root}/{IDENTITY}")
@@ -116,13 +105,13 @@ def _must_not_be_registered(znodes: Znodes, root: str, bookie_id: str) -> None:
             raise EnsembleError(f"{bookie_id} is registered below {root}/{registered}: its cookie stays as it is")
 
 
-def set_recovery_delay(znodes: Znodes, action: SetRecoveryDelay | StartBookieAudit) -> None:
+def set_recovery_delay(znodes: Znodes, action: do.SetRecoveryDelay | do.StartBookieAudit) -> None:
     """Compare-and-set on the read version. Auditors watch the znode, and check all ledgers if the value stays the same."""
     znodes.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
     _count("set")
 
 
-def change_membership(ensembles: EnsembleSessions, action: ChangeMembership, namespace: str) -> None:
+def change_membership(ensembles: EnsembleSessions, action: do.ChangeMembership, namespace: str) -> None:
     """Reconfig by compare-and-set on the version that was read."""
     identity = names.operator_identity(action.zookeeper_address, namespace)
     joining = () if action.server is None else (action.server.line,)
@@ -131,7 +120,7 @@ def change_membership(ensembles: EnsembleSessions, action: ChangeMembership, nam
     _count("reconfig")
 
 
-def change_tablespace_record(znodes: Znodes, action: ChangeTablespaceRecord) -> None:
+def change_tablespace_record(znodes: Znodes, action: do.ChangeTablespaceRecord) -> None:
     """Compare-and-set on the version that was read. Raises ChangedMeanwhileError also for another tablespace of the name: the versions of
     its record begin at 0 again.
     """
@@ -142,22 +131,22 @@ def change_tablespace_record(znodes: Znodes, action: ChangeTablespaceRecord) -> 
     _count("set")
 
 
-def set_log_pin(znodes: Znodes, action: SetLogPin) -> None:
+def set_log_pin(znodes: Znodes, action: do.SetLogPin) -> None:
     """Raises EnsembleError if the pin has changed since it was read."""
     _set_own(znodes, action.path, None if action.lsn is None else encode_log_pin(action.lsn), action.version)
 
 
-def set_archive_expiry(znodes: Znodes, action: SetArchiveExpiry) -> None:
+def set_archive_expiry(znodes: Znodes, action: do.SetArchiveExpiry) -> None:
     """Raises EnsembleError if the order has changed since it was read."""
     _set_own(znodes, action.path, None if action.order is None else encode_expiry_order(action.order), action.version)
 
 
 def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None) -> None:
-    """Compare-and-set on the read version, None if there was no znode. Without data the znode is deleted in any version, since only the
-    operator writes it.
+    """Compare-and-set on the read version, None if there was no znode. Without data the znode is deleted: not if the key of another
+    resource, which needs it, has written it since.
     """
     if data is None:
-        znodes.delete(path)
+        znodes.delete(path, ANY_VERSION if version is None else version)
         _count("delete")
         return
     if version is None:
@@ -168,7 +157,7 @@ def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None)
     _count("set")
 
 
-def forget_node(znodes: Znodes, action: ForgetNode) -> None:
+def forget_node(znodes: Znodes, action: do.ForgetNode) -> None:
     """Delete a node's heartbeats and pins, then its record. Raises EnsembleError if a tablespace names it by now."""
     root = action.herd_root
     for name in znodes.children(tablespaces_path(root)) or ():
@@ -210,7 +199,7 @@ def _parents(path: str) -> tuple[str, ...]:
     return (parent, *_parents(parent)) if parent else ()
 
 
-def delete_logs(znodes: Znodes, action: DeleteLogs) -> None:
+def delete_logs(znodes: Znodes, action: do.DeleteLogs) -> None:
     """Delete the ledgers of the listed tablespaces (None: all), then their lists, pins, heartbeats and archive progress. Bookies collect
     ledgers without metadata.
     """

@@ -20,7 +20,6 @@ class Key:
 
     @classmethod
     def of(cls, resource: Resource) -> Key:
-        """Returns the key of a resource."""
         return cls(resource.KIND, resource.metadata.namespace, resource.metadata.name)
 
     @property

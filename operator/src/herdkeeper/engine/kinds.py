@@ -55,7 +55,6 @@ from herdkeeper.planning.pruning import safe_from_pruning
 from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Summary
 from herdkeeper.settings import Settings
-from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
 from herdkeeper.zookeeper.observe import observe_zookeeper
@@ -91,9 +90,9 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     """A row for each kind."""
     spark, driver_role = settings.images.spark, settings.driver_role
 
-    def servers_plan(plan: Plan, seen: Any, component: str) -> Plan:
+    def servers_plan(plan: Plan, seen: Any) -> Plan:
         """Certificates come first, since pods mount them. NetworkPolicies come last, since nothing waits for them."""
-        plan = safe_from_pruning(with_identities(plan, seen.cluster, component, seen.identities), seen.objects)
+        plan = safe_from_pruning(with_identities(plan, seen.cluster, seen.identities), seen.objects)
         return with_network_policies(plan, seen.cluster, seen.objects, settings.namespace)
 
     def refused_plan(seen: Any) -> Plan:
@@ -104,7 +103,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
             zookeeper_refusals,
-            lambda ensemble: servers_plan(plan_zookeeper(ensemble), ensemble, names.ZOOKEEPER_COMPONENT),
+            lambda ensemble: servers_plan(plan_zookeeper(ensemble), ensemble),
             lambda ensemble, _: summarize_zookeeper(ensemble),
             lambda ensemble, _: plan_zookeeper_deletion(ensemble),
             refused_plan,
@@ -112,7 +111,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda fleet: bookkeeper_refusals(fleet.cluster),
-            lambda fleet: servers_plan(plan_bookkeeper(fleet, spark), fleet, names.BOOKIE_COMPONENT),
+            lambda fleet: servers_plan(plan_bookkeeper(fleet, spark), fleet),
             lambda fleet, _: summarize_bookkeeper(fleet),
             plan_bookkeeper_deletion,
             refused_plan,
@@ -123,7 +122,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         HerdDBCluster.KIND: Steps(
             observe_herddb,
             lambda fleet: herddb_refusals(fleet.cluster, fleet.bookkeeper),
-            lambda fleet: servers_plan(plan_herddb(fleet), fleet, names.HERDDB_COMPONENT),
+            lambda fleet: servers_plan(plan_herddb(fleet), fleet),
             lambda fleet, _: summarize_herddb(fleet),
             plan_herddb_deletion,
             refused_plan,

@@ -28,7 +28,7 @@ def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None =
     cluster = clients.reader.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, key.name))
     if cluster is None:
         return Result(Outcome.GONE)
-    if cluster.metadata.deletion_timestamp is not None or paused_by(cluster.metadata.annotations) is not None:
+    if paused_by(cluster.metadata.annotations) is not None:
         return Result(Outcome.OK)
     plan = plan_leadership(observe_leadership(cluster, clients.reader))
     return Result(Outcome.OK if execute_leadership(cluster, plan, clients) is None else Outcome.FAILED, plan.requeue_after_seconds)

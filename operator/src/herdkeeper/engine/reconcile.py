@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from herdkeeper.api import Checkpoint
+from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.resource import Resource
 from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.clients.counters import LIVE_RECONCILES
@@ -21,13 +21,13 @@ from herdkeeper.clients.deleted_resources import DeletedResource
 from herdkeeper.clients.kubernetes import Unreadable, parsed
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.execute import Clients, LiveReadsNeededError, execute
-from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.engine.gauges.conditions import CONDITIONS
 from herdkeeper.engine.gauges.figures import show_figures
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.kinds import KIND_OF, Steps
 from herdkeeper.engine.news import news_of
 from herdkeeper.engine.result import Outcome, Result
+from herdkeeper.herddb.tablespace.deletion import keeps_log
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import given_up, plan_unreadable_deletion, waited_seconds, waiting_for_users
@@ -94,7 +94,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, clients: Clients) -> R
     if not deleting and (refusals := steps.refusals(seen)):
         steps.show_gauges(seen, stored_status(resource))  # also with a refused spec, metrics show what is observed
         if paused_by(resource.metadata.annotations) is None:
-            execute(resource, steps.plan_refused(seen), clients)
+            execute(resource, _plan_refused(resource, seen, steps), clients)
         return _refuse(resource, refusals, clients)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.observe_ledgers is not None:
@@ -180,6 +180,31 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
             return waiting
         return steps.plan_deletion(seen, waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
     return steps.plan(seen)
+
+
+def _plan_refused(resource: Resource, seen: Any, steps: Steps) -> Plan:
+    """Its servers serve on, so a deletion of it waits for its users, too."""
+    plan, users = steps.plan_refused(seen), _users(seen)
+    finalizer = finalizer_step(resource, users) if users != NO_DEPENDENTS else None
+    return replace(plan, actions=(finalizer, *plan.actions)) if finalizer is not None and finalizer.present else plan
+
+
+def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None:
+    """Returns the change that the finalizer needs, by deletionPolicy, pins and users of the resource. None if it needs none."""
+    deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
+    used_by = (*users.not_deleted, *users.deleting)
+    pins = isinstance(resource, Tablespace) and keeps_log(resource)
+    wanted = deletes or pins or bool(used_by)
+    present = names.FINALIZER in resource.metadata.finalizers
+    if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
+        return None
+    if deletes:
+        return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data is deleted with this resource")
+    if pins:
+        return SetFinalizer(True, Reason.UPDATING, "spec.log keeps the log: it is released when this resource is deleted")
+    if wanted:
+        return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
+    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nothing uses it: data stays when this resource is deleted")
 
 
 def _users(seen: Any) -> Dependents:

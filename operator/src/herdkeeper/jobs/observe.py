@@ -67,7 +67,6 @@ def _archive(checkpoint: Checkpoint, tablespace: Tablespace, reader: ClusterRead
 
 
 def _with_referred(seen: CheckpointRun, reader: ClusterReader) -> CheckpointRun:
-    """Adds the existing objects to which a Checkpoint refers."""
     namespace = seen.checkpoint.metadata.namespace
     tablespace = reader.kubernetes.readable(Tablespace, ObjectKey(namespace, seen.checkpoint.spec.tablespace_ref.name))
     if tablespace is None:

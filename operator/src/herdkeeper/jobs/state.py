@@ -36,7 +36,7 @@ class CheckpointRun:
     `objects` are its Jobs and their pods; the next three are the objects that it refers to, None if missing. `nodes` are the database's
     pods and their StatefulSet.
 
-    For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace; `store_unusable` and
+    For a Checkpoint without a Job, or one being deleted: `work` is the activity of all Checkpoints in the namespace. `store_unusable` and
     `archive_unusable` are why a Secret of the destination or of the log's archive is unusable. Only for one without a Job: `checkpoints`
     are all those of the namespace. Only for one being deleted: `removal` is what may need its files.
     """

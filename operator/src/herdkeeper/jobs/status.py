@@ -11,7 +11,7 @@ from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.jobs.audit.state import AuditRun
 from herdkeeper.jobs.state import CheckpointRun
 from herdkeeper.planning.summary import Health, Summary
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import HerdDBNames

@@ -47,8 +47,6 @@ class Access:
 
 @dataclass(frozen=True)
 class ApiServer:
-    """See Cluster."""
-
     access: Access = field(default_factory=Access)
 
     @cached_property
@@ -59,7 +57,6 @@ class ApiServer:
 
     @property
     def namespace(self) -> str:
-        """See Cluster."""
         return self.access.namespace or self._session[1]
 
     @property
@@ -83,7 +80,6 @@ class ApiServer:
             return None
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
-        """See Cluster."""
         query = [("labelSelector", kind.selector)] if kind.selector else []
         try:
             items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
@@ -96,22 +92,18 @@ class ApiServer:
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """See Cluster."""
         return self._json("PATCH", kind.path(self.namespace, name), query=_write_query(dry_run), body=body)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
-        """See Cluster."""
         return self._json("POST", kind.path(self.namespace), query=_write_query(dry_run), body=document)
 
     def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
-        """See Cluster."""
         # the API server ignores options of the query where there is a body
         body = {**({} if uid is None else {"preconditions": {"uid": uid}}), **({"dryRun": ["All"]} if dry_run else {})}
         with contextlib.suppress(_NotFoundError):
             self._json("DELETE", kind.path(self.namespace, name), body=body)
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
-        """See Cluster."""
         from urllib3.exceptions import HTTPError
 
         path = f"{kind.path(self.namespace, name)}/{subresource}"
@@ -127,7 +119,6 @@ class ApiServer:
             yield rest.decode(errors="replace")
 
     def execute(self, pod: str, container: str, script: str) -> str:
-        """See Cluster."""
         from kubernetes import client
         from kubernetes.stream import stream
 
@@ -148,7 +139,6 @@ class ApiServer:
         return str(session.read_stdout())
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """See Cluster."""
         from kubernetes import client
         from kubernetes.stream import portforward
 
@@ -224,7 +214,6 @@ def _write_query(dry_run: bool) -> Query:
 
 
 def _refusal_message(error: Any) -> str:
-    """Returns the message of a refusal, from the API server's Status."""
     try:
         return str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):

@@ -18,14 +18,12 @@ class Patch:
 
     kind: Kind
     name: str
-    body: Json
+    document: Json
     sentence: str
 
 
 @dataclass(frozen=True)
 class Create:
-    """A new resource."""
-
     kind: Kind
     name: str
     spec: Json
@@ -33,7 +31,6 @@ class Create:
 
     @property
     def document(self) -> Json:
-        """Returns the document to send."""
         return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": {"name": self.name}, "spec": self.spec}
 
 
@@ -53,18 +50,17 @@ def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
     rounds = (True,) if call.given.dry_run else (True, False) if len(changes) > 1 else (False,)
     for dry_run in rounds:
         for change in changes:
-            match change:
-                case Patch(kind, name, body, _):
-                    changed = call.cluster.patch(kind, name, body, dry_run=dry_run)
-                    held_up[name] = _why_not_now(change, changed)
-                case Create(kind, _, _, _):
-                    call.cluster.create(kind, change.document, dry_run=dry_run)
+            if isinstance(change, Patch):
+                changed = call.cluster.patch(change.kind, change.name, change.document, dry_run=dry_run)
+                held_up[change.name] = _why_not_now(change, changed)
+            else:
+                call.cluster.create(change.kind, change.document, dry_run=dry_run)
     return told(call, changes, held_up)
 
 
 def _why_not_now(change: Patch, changed: Json) -> str:
     """Returns why the operator does not do now what a patch asks for, as a phrase; else an empty text."""
-    written, metadata = (change.body.get("metadata") or {}).get("annotations") or {}, changed["metadata"]
+    written, metadata = (change.document.get("metadata") or {}).get("annotations") or {}, changed["metadata"]
     if names.PAUSED_ANNOTATION in written:
         return ""
     if metadata.get("deletionTimestamp"):
@@ -79,14 +75,6 @@ def told(call: Call, changes: Sequence[Change], held_up: Mapping[str, str]) -> A
     documents: list[Json] = []
     for change in changes:
         label = f"{change.kind.name}/{change.name}"
-        documents.append({"resource": label, "change": _sent(change), "what": f"{change.sentence}{held_up.get(change.name, '')}"})
+        documents.append({"resource": label, "change": change.document, "what": f"{change.sentence}{held_up.get(change.name, '')}"})
     text = "\n".join(f"{each['resource']}: {each['what']}{note}" for each in documents)
     return Answer(text, {"dryRun": call.given.dry_run, "changes": documents}, FINE)
-
-
-def _sent(change: Change) -> Json:
-    match change:
-        case Patch(_, _, body, _):
-            return body
-        case Create(_, _, _, _):
-            return change.document

@@ -14,8 +14,8 @@ from herdkeeper.plugin.kinds import POD, RESOURCES, Kind, resource_kind
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
 
-FINE, WRONG, BAD_INPUT = 0, 1, 2
-"""Exit codes: fine; something is wrong; bad arguments."""
+FINE, WRONG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: fine; something is wrong; bad arguments; ended by Ctrl-C."""
 MOST_NAMES = 20
 
 
@@ -48,7 +48,6 @@ class Argument:
 
     @property
     def is_option(self) -> bool:
-        """Whether it is an option."""
         return self.name.startswith("-")
 
     @property

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import find
-from herdkeeper.plugin.commands.connection import decoded, no_secret, secret_name
-from herdkeeper.plugin.kinds import SECRET, TABLESPACE
+from herdkeeper.plugin.commands.connection import login_of, secret_name
+from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.shared import names
-from herdkeeper.shared.objects import Json
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import LeaderNotFound
@@ -55,13 +54,10 @@ class ForwardedLeader:
             raise
         except ClusterError as error:
             raise LeaderNotFound(str(error)) from error
-        encryption = Encryption(node_host(item, node, self.cluster.namespace), self.authorities) if self.authorities is not None else None
+        # as in its certificate
+        host = names.HerdDBNames(names.ObjectKey(self.cluster.namespace, item["spec"]["herdDBRef"]["name"])).host_of(node)
+        encryption = Encryption(host, self.authorities) if self.authorities is not None else None
         return Address("127.0.0.1", port, encryption)
-
-
-def node_host(tablespace: Json, node: str, namespace: str) -> str:
-    """Returns the host name in a SQL node's certificate."""
-    return names.HerdDBNames(names.ObjectKey(namespace, tablespace["spec"]["herdDBRef"]["name"])).host_of(node)
 
 
 @contextlib.contextmanager
@@ -71,10 +67,7 @@ def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
     Raises BadInputError without such a Tablespace, and ClusterError without a connection Secret.
     """
     tablespace = find(cluster, TABLESPACE, name, "TABLESPACE")
-    secret = cluster.get(SECRET, secret_name(tablespace))
-    if secret is None:
-        raise ClusterError(no_secret(tablespace))
-    entries = decoded(secret)
+    entries = login_of(cluster, tablespace)
     if absent := [key for key in (names.CONNECTION_USER_KEY, names.PASSWORD_KEY, names.CONNECTION_DATABASE_KEY) if key not in entries]:
         raise ClusterError(f"the Secret {secret_name(tablespace)} lacks {', '.join(absent)}, so it is not the operator's; see `status`")
     login = Credentials(entries[names.CONNECTION_USER_KEY], entries[names.PASSWORD_KEY])

@@ -24,7 +24,6 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The finding as text."""
         advice = f"\n    → {self.do}" + (f" (explain {self.reason})" if self.reason else "") if self.do else ""
         return f"{self.about}: {self.sentence}{advice}"
 
@@ -58,7 +57,6 @@ def notes(resources: Iterable[Json], found: Sequence[Finding]) -> Iterator[str]:
 
 
 def operator_findings(pods: Sequence[Json], namespace: str) -> Iterator[Finding]:
-    """Yields the problems of the operator itself."""
     if not pods:
         yield Finding(
             "operator", f"it has no pod in the namespace {namespace}", do="Install it, or name its namespace with --operator-namespace."

@@ -54,12 +54,10 @@ def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
 
 
 def rows_text(rows: Iterable[Row]) -> str:
-    """Returns the file's text."""
     return json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
 
 
 def rows_about(reason: Reason) -> tuple[Row, ...]:
-    """Returns the rows about a reason."""
     stored = json.loads((Path(__file__).parent / FILE).read_text(encoding="utf-8"))
     rows = (Row(**{**row, "reasons": tuple(row["reasons"]), "cells": tuple(row["cells"])}) for row in stored)
     return tuple(row for row in rows if reason.value in row.reasons)

@@ -40,7 +40,6 @@ class Held:
 
     @property
     def said(self) -> str:
-        """As a phrase."""
         last = self.zxid.why if isinstance(self.zxid, Unknown) else f"last transaction 0x{self.zxid:x}"
         return f"epoch {self.epoch}, {last}"
 

@@ -12,13 +12,10 @@ from typing import TextIO
 
 from herdkeeper.plugin.api_server import Access, ApiServer
 from herdkeeper.plugin.cluster import ClusterError, ContextError
-from herdkeeper.plugin.command import BAD_INPUT, WRONG, Answer, BadInputError, Call
+from herdkeeper.plugin.command import BAD_INPUT, INTERRUPTED, WRONG, Answer, BadInputError, Call
 from herdkeeper.plugin.parser import parser_of
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.plugin.table import COMMANDS
-
-INTERRUPTED = 130
-"""Exit code of a process that Ctrl-C ended."""
 
 
 def main(arguments: Sequence[str] | None = None, *, output: TextIO | None = None, pause: Callable[[float], None] = time.sleep) -> int:

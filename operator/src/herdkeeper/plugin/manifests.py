@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 def read(filename: str) -> str:
     """Returns a file's text, or standard input for `-`."""
     try:
-        text = sys.stdin.read() if filename == "-" else Path(filename).read_text(encoding="utf-8")
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", newline="")  # as a file: a carriage return in a text of SQL is part of it
+        text = sys.stdin.read() if filename == "-" else Path(filename).read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise BadInputError(f"--filename {filename}: it can't be read ({why})") from error

@@ -63,8 +63,8 @@ def template_of(cluster: Cluster, tablespace: str) -> Json | None:
 
 
 def at_its_base(template: Json | None, cluster: Cluster, tablespace: Json, moment: str) -> Json | None:
-    """Returns the template with the destination of the newest verified Checkpoint that holds nothing after a moment, if it lies elsewhere:
-    the moment's Checkpoint looks for its base at its own place. A schedule's may have changed since. What the template encrypts stays so,
+    """Returns the template with the destination of the newest verified Checkpoint that holds nothing after a moment. The moment's
+    Checkpoint looks for its base at its own place, and a schedule's may have changed since. What the template encrypts stays so,
     with the keys of that Checkpoint if it has some.
     """
     at, uuid = moment_of(moment), (tablespace.get("status") or {}).get("uuid")

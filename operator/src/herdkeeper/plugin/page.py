@@ -43,7 +43,7 @@ BookKeeperCluster/bk
   4. remove the identity bk-bookie-3-9faf9f2918 from BookKeeper's metadata
   5. delete the volume claims bk-bookie-3-journal, bk-bookie-3-ledgers
   waits for: TooFewBookies: 3 writable bookies would remain without bk-bookie-3-9faf9f2918; ensembles of 3 need one more, to replace a lost
-  one: raise spec.bookies until 4 stay
+  one: if no bookie is starting, raise spec.bookies until 4 stay
 $ kubectl herdkeeper drain bk-bookie-3 --wait
 BookKeeperCluster/bk: bookie 3 will be drained
 bk-bookie-3: 2 ledgers are left; it is becoming read-only
@@ -70,7 +70,6 @@ ReplicationAudit/bk-20261125-160342: 3 ledgers, 61 entries, 183 of 183 copies ve
 
 
 def page(commands: Sequence[Command]) -> str:
-    """Returns the whole page."""
     parts = [INTRODUCTION, EXAMPLES, "## Options of every command", *_table(COMMON), ""]
     for command in commands:
         parts += _command(command)

@@ -244,7 +244,8 @@ EXPLAINED: Mapping[Reason, Explained] = {
         "Bring both to one version, or remove the fields.",
     ),
     Reason.LOG_UNREPLAYABLE: Explained(
-        "A SQL node can't apply an entry of the log, or the log's list names a ledger of another one. No node could lead after the leader.",
+        "A SQL node can't apply an entry of the log. Or the log's list names a ledger that is lost or another log's, or is lost itself. "
+        "No node could lead after the leader.",
         "Keep the leader running, and do what the message says.",
     ),
     Reason.DISK_REFUSES_REPLAY: Explained(

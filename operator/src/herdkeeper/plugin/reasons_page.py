@@ -25,7 +25,6 @@ TITLES = {
 
 
 def reasons_page(rows: Sequence[Row]) -> str:
-    """Returns the whole page."""
     return "\n".join(_lines(rows))
 
 

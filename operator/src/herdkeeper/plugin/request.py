@@ -57,8 +57,6 @@ def ask(call: Call, kind: Kind, name: str, request: Request, sentence: str) -> A
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a wait."""
-
     sentence: str
     good: bool
 
@@ -147,7 +145,6 @@ def awaited(call: Call, answer: Answer, subject: Awaited) -> Answer:
 
 
 def timeout_seconds(call: Call) -> int:
-    """Returns the value of `--timeout`."""
     written = str(call.given.timeout)
     if not written.isdecimal() or not int(written):
         raise BadInputError(f"--timeout {written}: give whole seconds, 1 or more")

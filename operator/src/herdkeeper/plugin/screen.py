@@ -41,7 +41,6 @@ class Screen:
         self.stream.flush()
 
     def paint(self, text: str, colour: Colour) -> str:
-        """Returns the text in a colour, if enabled."""
         return f"\x1b[{colour.value}m{text}\x1b[0m" if self.colours and text else text
 
     def clear(self) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import readline
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, Answer, BadInputError, Call
-from herdkeeper.plugin.commands.sql import executed
+from herdkeeper.plugin.commands.sql import UNKNOWN, executed
 from herdkeeper.plugin.database import Database
 from herdkeeper.plugin.sql_table import error_text
 from herdkeeper.sql.connection import Connection
-from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.errors import NotLeader, SqlError
 from herdkeeper.sql.statements import split
 
 QUIT = ("exit", "quit")
@@ -41,12 +42,14 @@ def shell(call: Call, database: Database) -> Answer:
                     connection = connections.enter_context(database.connect())
                     readline.set_completer(completer(names_of(connection)))
                 executed(call, connection, statement)
-            except (SqlError, ClusterError) as error:
+            except (SqlError, ClusterError, ValueError) as error:
                 call.screen.write(f"error: {error_text(error)}")
+                if isinstance(error, NotLeader) and connection is not None:
+                    connection.close()  # the next statement asks who leads
             except KeyboardInterrupt:
                 if connection is not None:
                     connection.close()  # the answer may still come
-                call.screen.write("interrupted: whether the statement was carried out is unknown")
+                call.screen.write(UNKNOWN)
     return Answer("", {}, FINE)
 
 
@@ -69,9 +72,9 @@ def statements(ask: Callable[[str], str], name: str) -> Iterator[str]:
 
 
 def names_of(connection: Connection) -> tuple[str, ...]:
-    """Returns the names of tables and columns."""
+    """Returns the names of tables and columns, but for those that need quotes: readline writes them to the terminal itself."""
     with contextlib.suppress(SqlError):
-        return tuple({str(row["name"]) for sql in NAMES for row in connection.query(sql)})
+        return tuple({str(row["name"]) for sql in NAMES for row in connection.query(sql) if re.fullmatch(r"\w+", str(row["name"]))})
     return ()
 
 

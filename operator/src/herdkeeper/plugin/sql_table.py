@@ -18,7 +18,6 @@ _CLASSES = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*: )+")
 
 
 def shown(value: Value) -> str:
-    """A value as text for people."""
     match value:
         case None:
             return "NULL"
@@ -68,7 +67,7 @@ def csv_table(rows: Rows) -> str:
     return output.getvalue().rstrip("\n")
 
 
-def error_text(error: Exception) -> str:
+def error_text(error: BaseException) -> str:
     """An error for people: the names of Java's classes that stand in front of what the server says are left out."""
     return _CLASSES.sub("", str(error))
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from herdkeeper.plugin.kinds import AUDIT, BOOKKEEPER, CHECKPOINT, HERDDB, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, TABLESPACE, ZOOKEEPER
+from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, TABLESPACE
 from herdkeeper.plugin.reasons import EXPLAINED, reason_of
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import STARTING, Json, is_made_for, is_ready, pod_trouble, stopping
 from herdkeeper.shared.objects import label as label_of
 from herdkeeper.shared.reason import Bearing, Reason
+from herdkeeper.shared.references import REFERENCES, referred_name
 from herdkeeper.shared.time import moment_of
 
-PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    BOOKKEEPER.name: (ZOOKEEPER.name, ("zooKeeperRef",)),
-    HERDDB.name: (BOOKKEEPER.name, ("bookKeeperRef",)),
-    TABLESPACE.name: (HERDDB.name, ("herdDBRef",)),
-    CHECKPOINT.name: (TABLESPACE.name, ("tablespaceRef",)),
-    SCHEDULED_CHECKPOINT.name: (TABLESPACE.name, ("template", "tablespaceRef")),
-    AUDIT.name: (BOOKKEEPER.name, ("bookKeeperRef",)),
-    SCHEDULED_AUDIT.name: (BOOKKEEPER.name, ("template", "bookKeeperRef")),
-}
-"""By kind: the parent's kind, and the field of its spec that names the parent."""
+_RUN_OF = {SCHEDULED_CHECKPOINT.name: CHECKPOINT.name, SCHEDULED_AUDIT.name: AUDIT.name}
+"""By schedule: the kind of its runs, whose spec is its template."""
 RUNS = (CHECKPOINT.name, AUDIT.name)
 """Kinds that run once and remain as a record."""
 STUCK = (Reason.ACTION_FAILED, Reason.DRAIN_FAILED, Reason.UNREADABLE)
@@ -38,7 +31,6 @@ STATUS_SECONDS = 10.0
 CREATION_SECONDS = 300.0
 """The same of a resource, which waits for those below it."""
 WRONG_ROLES = {"failed": "its node failed to boot it or to follow the log", "removed": "it differs, and is no longer a replica"}
-"""What is wrong with a replica, by its role."""
 
 
 class State(Enum):
@@ -60,7 +52,6 @@ class Trouble:
 
     @property
     def sentence(self) -> str:
-        """Reason and message."""
         return f"{self.reason}: {self.message}" if self.reason else self.message
 
 
@@ -75,7 +66,6 @@ class Part:
     parts: tuple[Part, ...] = ()
 
     def walk(self) -> Iterator[Part]:
-        """This part and all below it."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -139,12 +129,10 @@ def document(part: Part) -> Json:
 
 
 def label(item: Json) -> str:
-    """`Kind/name`."""
     return f"{item['kind']}/{item['metadata']['name']}"
 
 
 def condition(item: Json, kind: str) -> Json | None:
-    """Returns a condition of a resource, or None."""
     return next((entry for entry in _conditions(item) if entry["type"] == kind), None)
 
 
@@ -196,13 +184,11 @@ def _is_outdated(item: Json) -> bool:
 
 def parent_of(item: Json) -> tuple[str, str] | None:
     """Returns kind and name of the resource on which this one depends, or None if there is none of this group."""
-    if item["kind"] not in PARENTS:
-        return None
-    kind, path = PARENTS[item["kind"]]
-    found = item.get("spec") or {}
-    for step in path:
-        found = found.get(step) or {}
-    return (kind, str(found["name"])) if "name" in found else None
+    kind, spec = item["kind"], item.get("spec") or {}
+    if kind in _RUN_OF:
+        kind, spec = _RUN_OF[kind], spec.get("template") or {}
+    name = referred_name(kind, spec)
+    return None if name is None else (REFERENCES[kind][1], name)
 
 
 def _part(item: Json, resources: Sequence[Json], pods: Sequence[Json], now: datetime.datetime, restarts: bool = False) -> Part:
@@ -310,7 +296,6 @@ def _role(owner: Json, pod: str) -> str:
 
 
 def _replicas(item: Json) -> Iterator[Part]:
-    """Yields the replicas of a Tablespace."""
     if item["kind"] != TABLESPACE.name:
         return
     for replica in (item.get("status") or {}).get("replicas") or []:

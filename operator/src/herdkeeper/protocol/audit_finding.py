@@ -1,4 +1,4 @@
-"""Results of a replication audit: kinds, severities, and a finding."""
+"""Replication audits: their depth, kinds and severities of findings, and a finding."""
 
 from __future__ import annotations
 
@@ -107,3 +107,13 @@ class Finding:
         ):
             return 0
         return self.last_entry_id - self.first_entry_id + 1
+
+
+class AuditDepth(StrEnum):
+    """Which copies are read."""
+
+    LIGHT = "Light"
+    """Of each bookie's share of a segment: the first entry, the last, and some in between, different ones in each run. All of the share if
+    one of them is bad."""
+    DEEP = "Deep"
+    """Every copy of every entry."""

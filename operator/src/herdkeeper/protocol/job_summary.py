@@ -7,6 +7,7 @@ missing ones by name.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,8 +17,7 @@ from typing import Any, ClassVar, Self, assert_never
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Finding
+from herdkeeper.protocol.audit_finding import AuditDepth, Finding
 from herdkeeper.protocol.faults import faults_of
 
 MAX_TERMINATION_MESSAGE_BYTES = 4096
@@ -114,14 +114,8 @@ class _JobSummary:
         def encoded(count: int) -> bytes:
             return _adapter(type(self)).dump_json(keep(count), by_alias=True, exclude_none=True)
 
-        low, high = 0, items
-        while low < high:
-            middle = (low + high + 1) // 2
-            if len(encoded(middle)) <= MAX_TERMINATION_MESSAGE_BYTES:
-                low = middle
-            else:
-                high = middle - 1
-        fitting = encoded(low)
+        most = bisect_right(range(1, items + 1), MAX_TERMINATION_MESSAGE_BYTES, key=lambda count: len(encoded(count)))
+        fitting = encoded(most)
         if len(fitting) > MAX_TERMINATION_MESSAGE_BYTES:
             raise SummaryError(f"a summary without any items has {len(fitting)} bytes, the limit is {MAX_TERMINATION_MESSAGE_BYTES}")
         return fitting.decode()
@@ -195,7 +189,6 @@ class AuditSummary(_JobSummary):
     instance_id: str = ""
     """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
     ledgers: int = 0
-    """Audited ledgers."""
     open_ledgers: int = 0
     """How many of them were open, and so audited only up to their LAC."""
     entries: int = 0

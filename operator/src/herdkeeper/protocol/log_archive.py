@@ -77,7 +77,6 @@ _PROGRESS, _ORDER = TypeAdapter(ArchiveProgress), TypeAdapter(ExpiryOrder)
 
 
 def archive_progress_path(herd_root: str, tablespace_uuid: str) -> str:
-    """Returns the path of a tablespace's znode."""
     return f"{herd_root}/logArchive/{tablespace_uuid}"
 
 
@@ -87,7 +86,6 @@ def expiry_order_path(herd_root: str, tablespace_uuid: str) -> str:
 
 
 def encode_archive_progress(progress: ArchiveProgress) -> bytes:
-    """Returns the znode's bytes."""
     return _encoded(_PROGRESS, progress)
 
 
@@ -102,7 +100,6 @@ def decode_archive_progress(data: bytes, written_at: float | None = None) -> Arc
 
 
 def encode_expiry_order(order: ExpiryOrder) -> bytes:
-    """Returns the znode's bytes."""
     return _encoded(_ORDER, order)
 
 

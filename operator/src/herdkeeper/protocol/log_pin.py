@@ -45,7 +45,6 @@ def log_pins_path(herd_root: str, tablespace_uuid: str) -> str:
 
 
 def log_pin_path(herd_root: str, tablespace_uuid: str, name: str) -> str:
-    """Path of one pin."""
     return f"{log_pins_path(herd_root, tablespace_uuid)}/{name}"
 
 
@@ -73,7 +72,6 @@ def stream_pin(stream: str) -> str:
 
 
 def stream_of(pin: str) -> str | None:
-    """Returns the stream of a pin, or None."""
     return pin.removeprefix(_STREAM) if pin.startswith(_STREAM) else None
 
 

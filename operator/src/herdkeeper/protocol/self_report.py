@@ -24,7 +24,7 @@ class ReportedUsers:
 
 @dataclass(frozen=True)
 class SelfReport:
-    """`zookeeper_silent` is for how many seconds ZooKeeper has not answered the node, else 0; `zookeeper_steady` for how many it has
+    """`zookeeper_silent` is for how many seconds ZooKeeper has not answered the node, else 0. `zookeeper_steady` is for how many it has
     answered without a break, else 0.
 
     `unacknowledged` are tablespaces that the node leads and whose bookies acknowledge nothing although entries wait, with the seconds (at

@@ -148,14 +148,10 @@ ACCESS: tuple[AccessRule, ...] = (
 )
 
 
-def rules_of(scope: Scope) -> tuple[AccessRule, ...]:
-    """The rules of one scope, in the table's order."""
-    return tuple(rule for rule in (*ACCESS, *DRIVER_RULES) if rule.scope is scope)
-
-
 def rule_files() -> dict[str, str]:
     """Returns file name -> YAML list of RBAC rules, one file per scope, each rule with its reason as a comment."""
-    return {f"{scope.value}.yaml": "".join(_as_yaml(rule) for rule in rules_of(scope)) for scope in Scope}
+    rules = (*ACCESS, *DRIVER_RULES)
+    return {f"{scope.value}.yaml": "".join(_as_yaml(rule) for rule in rules if rule.scope is scope) for scope in Scope}
 
 
 def _as_yaml(rule: AccessRule) -> str:

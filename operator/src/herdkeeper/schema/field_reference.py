@@ -33,7 +33,6 @@ _UNITS_BY_ENDING = {
 
 
 def page() -> str:
-    """Returns the page in Markdown."""
     return "\n".join([_INTRODUCTION, *(_section(kind) for kind in KINDS)])
 
 

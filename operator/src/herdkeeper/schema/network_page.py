@@ -26,7 +26,7 @@ The operator's own pod listens only at 8080, for metrics and probes. The chart's
 
 If your own policies limit the outgoing connections of a namespace, let jobs and archivers (`{names.MANAGED_BY_LABEL}: herdkeeper`) reach
 the object store at its port. Without a Secret they must also reach the cloud's identity service:
-[checkpoint.md](checkpoint.md#without-a-secret) has the addresses.
+[destinations.md](destinations.md#without-a-secret) has the addresses.
 
 Policies have an effect only if the network enforces them (Calico, Cilium and others do). They identify the operator by the label
 `{names.COMPONENT_LABEL}: {names.OPERATOR_COMPONENT}`, which the chart sets, and by its namespace.
@@ -75,7 +75,6 @@ _PODS = {
 
 
 def page() -> str:
-    """Returns the page in Markdown."""
     head = ["| Pods | Port | Who may connect | For what |", "|---|---|---|---|"]
     return _INTRODUCTION + "\n".join([*head, *map(_row, ENTRANCES)]) + "\n" + _REST
 

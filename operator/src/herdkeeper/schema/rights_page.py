@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from herdkeeper.schema.access import ACCESS, CHARTS_DRIVER_ROLE, DRIVER_RULES, AccessRule, Scope
 
 _INTRODUCTION = """# What the operator may do
@@ -35,31 +33,21 @@ run's namespace, by a RoleBinding. It may bind no other role, and doesn't hold t
 replace and delete its executors, and fails for a right that is missing or unused (`operator/tests/integration/test_drivers_rights.py`).
 
 """
+_WHERE = {
+    Scope.WATCHED: "watched namespaces, or everywhere",
+    Scope.CLUSTER: "cluster",
+    Scope.CHOSEN: "cluster, with `watchNamespaces`",
+    Scope.HOME: "own namespace",
+    Scope.DRIVER: "the run's namespace",
+}
 
 
 def page() -> str:
-    """Returns the page."""
     return "".join((_INTRODUCTION, _HEAD, *map(_row, ACCESS), _OF_DRIVERS, _HEAD, *map(_row, DRIVER_RULES)))
 
 
 def _row(rule: AccessRule) -> str:
     only = "the one for drivers" if rule.only == CHARTS_DRIVER_ROLE else f"`{rule.only}`"
     resources = f"{', '.join(rule.resources)}{'' if rule.only is None else f' (only {only})'}"
-    columns = (_where(rule.scope), rule.group or "core", resources, ", ".join(rule.verbs), rule.why)
+    columns = (_WHERE[rule.scope], rule.group or "core", resources, ", ".join(rule.verbs), rule.why)
     return f"| {' | '.join(columns)} |\n"
-
-
-def _where(scope: Scope) -> str:
-    match scope:
-        case Scope.WATCHED:
-            return "watched namespaces, or everywhere"
-        case Scope.CLUSTER:
-            return "cluster"
-        case Scope.CHOSEN:
-            return "cluster, with `watchNamespaces`"
-        case Scope.HOME:
-            return "own namespace"
-        case Scope.DRIVER:
-            return "the run's namespace"
-        case _:
-            assert_never(scope)

@@ -26,7 +26,6 @@ def server_login() -> tuple[Json, ...]:
 
 
 def server_container(server: DrillServer, image: str) -> Json:
-    """Returns the sidecar."""
     container = {
         "name": SERVER,
         "image": image,
@@ -43,9 +42,4 @@ def server_volume(storage: DrillStorage) -> Json:
     """Returns the volume with its data, which is deleted with the pod."""
     if storage.storage_class_name is None:
         return {"name": "data", "emptyDir": {"sizeLimit": storage.size}}
-    spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": storage.size}},
-        "storageClassName": storage.storage_class_name,
-    }
-    return {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    return {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": pod.claim_spec(storage)}}}

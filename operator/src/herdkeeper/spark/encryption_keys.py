@@ -89,7 +89,6 @@ def volumes(secrets: Sequence[str]) -> list[Json]:
 
 
 def mounts(secrets: Sequence[str]) -> list[Json]:
-    """Returns the mounts."""
     return [{"name": _volume(number), "mountPath": _mounted(secret), "readOnly": True} for number, secret in enumerate(secrets)]
 
 

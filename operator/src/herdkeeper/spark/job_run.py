@@ -76,7 +76,6 @@ def root_of(destination: Destination) -> str:
 
 
 def labels_of(run: JobRun, component: str) -> dict[str, str]:
-    """Returns the labels of a pod of this job."""
     return {**identity_labels(*run.files.places), **names.labels(component, run.owner.KIND, run.owner.metadata.name)}
 
 

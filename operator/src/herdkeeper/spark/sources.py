@@ -32,8 +32,8 @@ class FollowerSource:
 class CheckpointSource:
     """What a Checkpoint's references resolve to.
 
-    `leader` and `follower` are host:port of their HTTP endpoints, or None; `secret` is the Secret with their token; `archive` is the log's
-    archive, or None; `begins_with` is a follower fit as a base, or None; `identity` is the Secret with the certificate that servers
+    `leader` and `follower` are host:port of their HTTP endpoints, or None. `secret` is the Secret with their token. `archive` is the log's
+    archive, or None. `begins_with` is a follower fit as a base, or None. `identity` is the Secret with the certificate that servers
     require, or None. `with_tls` are the addresses that speak TLS, and `authorities` is the Secret with the certificates that verify
     them.
     """

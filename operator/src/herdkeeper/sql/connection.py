@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import select
 import socket
 import ssl
 import threading
@@ -22,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import TracebackType
-from typing import Self, assert_never
+from typing import Self
 
 from herdkeeper.codecs.authorities import client_context
 from herdkeeper.codecs.java_data import JavaDataReader, MalformedDataError
@@ -57,6 +58,10 @@ FETCH_ROWS = 2000
 """The most rows per piece of a result set. HerdDB builds a piece in memory on both sides."""
 _FIRST_ROWS, _PIECE_BYTES = 32, 4 << 20
 """The first piece tells how wide the rows are: a row may have a megabyte, and 2000 of them end a leader that lacks the memory."""
+_ANSWER_BYTES = 16 << 20
+"""The most of an answer without rows: a key, counts, or an error, which may quote its statement some times. The operator has no memory for
+more.
+"""
 BATCH_LISTS = 50
 """Parameter lists per batch message. The server recurses once per list (`ServerSideConnectionPeer.ComputeNext`). A stack overflow in the
 middle of a log write leaves a lock of the log held forever: 1000 lists on two connections stopped a leader with -Xss512k."""
@@ -64,11 +69,9 @@ middle of a log write leaves a lock of the log held forever: 1000 lists on two c
 # With one of these in the server's stack trace, the entry may have reached bookies: the next leader's recovery decides. "already closed":
 # an old leader closes its indexes during a statement, and then answers without the not-leader flag.
 _SIGNS_OF_AN_UNFINISHED_WRITE = ("LogNotAvailableException", "org.apache.bookkeeper.client", "BookkeeperCommitLog", "already closed")
-_THROWN = re.compile(r"^(?:Caused by: )?((?:[\w.$]+: )*[\w.$]+)", re.MULTILINE)
-"""The names of Java's exceptions, where a text begins with them. Elsewhere it may quote a value."""
-_NO_TRANSACTION = re.compile(
-    r"^(?:Caused by: )?(?:[\w.$]+: )+transaction \d+ (?:not found|does not exist) on tablespace (.+)$", re.MULTILINE
-)
+_THROWN = re.compile(r"(?:[\w.$]+: )*[\w.$]+")
+"""The names of Java's exceptions, where a text begins with them."""
+_NO_TRANSACTION = re.compile(r"(?:[\w.$]+: )+transaction \d+ (?:not found|does not exist) on tablespace (.+)")
 """HerdDB looks for the transaction before it logs anything, also for an ALTER TABLE. It says the same of an open one where a query reads no
 table, as with LIMIT 0: then it looks in the node's own tablespace.
 """
@@ -110,7 +113,7 @@ class Connection:
     """An authenticated connection to one tablespace. Create it with `Connection.connect`; a context manager that closes.
 
     Every method also raises `ConnectionLost` (nothing was applied; the connection is closed), `NotLeader` and `ServerError` (the server's
-    answer; the connection stays usable). `timeout_seconds`, per call, may be changed.
+    answer; the connection stays usable). `timeout_seconds`, per call, and `piece_bytes`, the most of a piece of rows, may be changed.
     """
 
     def __init__(self, stream: socket.socket, address: Address, tablespace: str, timeout_seconds: float) -> None:
@@ -118,6 +121,7 @@ class Connection:
         self._address = address
         self._tablespace = tablespace
         self.timeout_seconds = timeout_seconds
+        self.piece_bytes = frames.MAX_FRAME_BYTES
         self._ids = itertools.count(1)
         self._process = os.getpid()
         self._closed = False
@@ -379,13 +383,7 @@ class Connection:
                 self._unwanted.append(scanner_id)
 
     def _transaction_command(self, command: TransactionCommand, transaction_id: int) -> int:
-        match command:
-            case TransactionCommand.COMMIT:
-                effect = Effect.DURABLE
-            case TransactionCommand.BEGIN | TransactionCommand.ROLLBACK:
-                effect = Effect.NONE
-            case _:
-                assert_never(command)
+        effect = Effect.DURABLE if command is TransactionCommand.COMMIT else Effect.NONE
         if command is not TransactionCommand.BEGIN:
             self._end_queries(transaction_id)
         body = frames.transaction_body(command, transaction_id, self._tablespace)
@@ -402,11 +400,15 @@ class Connection:
             raise ConnectionLost(f"the connection to {self._address} is closed")
         message_id = next(self._ids)
         request = frames.encode_frame(kind, message_id, body)
+        if _ended(self._stream):
+            self.close()
+            raise ConnectionLost(f"{self._address} has closed the connection")
         deadline = self._deadline()
+        most = self.piece_bytes if expected is MessageType.RESULT_SET_CHUNK else _ANSWER_BYTES + 8 * len(body)
         with self._used:
             self._send(kind, self._closings() + request, deadline, effect)
             try:
-                message = self._receive(message_id, deadline)
+                message = self._receive(message_id, deadline, most)
                 if message.type not in (expected, MessageType.ERROR):
                     raise MalformedDataError(f"answer of type {message.type} to a request of type {kind.value}: expected {expected.value}")
             except (OSError, MalformedDataError) as error:
@@ -447,10 +449,10 @@ class Connection:
             self.close()
             raise
 
-    def _receive(self, message_id: int, deadline: float) -> Message:
+    def _receive(self, message_id: int, deadline: float, most: int) -> Message:
         while True:
             size = frames.LENGTH.unpack(self._read(frames.LENGTH.size, deadline))[0]
-            if size > frames.MAX_FRAME_BYTES:
+            if size > most:
                 raise MalformedDataError(f"a frame of {size} bytes: is this the SQL port of a HerdDB node?")
             message = frames.decode_payload(self._read(size, deadline))
             if message.id == message_id and message.flags & frames.RESPONSE_FLAG:
@@ -536,6 +538,18 @@ def _encrypted(stream: socket.socket, address: Address, encryption: Encryption) 
         raise ConnectionLost(f"cannot connect by TLS to {address}: {why}") from error
 
 
+def _ended(stream: socket.socket) -> bool:
+    """Whether the other end has closed the connection, where the system tells it. What is sent then is certainly not executed."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    try:
+        poll.register(stream, getattr(select, "POLLRDHUP", 0))
+    except ValueError:  # another thread has closed it
+        return True
+    return bool(poll.poll(0))
+
+
 def _effect(statement: Statement) -> Effect:
     return Effect.NONE if statement.transaction_id and not alters(statement.sql) else Effect.DURABLE
 
@@ -543,13 +557,9 @@ def _effect(statement: Statement) -> Effect:
 def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> SqlError:
     silent = isinstance(error, TimeoutError)
     message = f"lost {what}: {'no answer in time' if silent else error}"
-    match effect:
-        case Effect.NONE:
-            return NoAnswer(message) if silent else ConnectionLost(message)
-        case Effect.DURABLE:
-            return OutcomeUnknown(f"{message}; the write may be durable")
-        case _:
-            assert_never(effect)
+    if effect is Effect.DURABLE:
+        return OutcomeUnknown(f"{message}; the write may be durable")
+    return NoAnswer(message) if silent else ConnectionLost(message)
 
 
 def _server_error(reader: JavaDataReader, effect: Effect, tablespace: str) -> SqlError:
@@ -559,13 +569,27 @@ def _server_error(reader: JavaDataReader, effect: Effect, tablespace: str) -> Sq
     """
     flags = reader.u8()
     text = frames.decode_text(reader)
-    thrown = {name for chain in _THROWN.findall(text) for name in chain.split(": ")}
+    thrown = _thrown(text)
     if effect is Effect.DURABLE and any(sign in text for sign in _SIGNS_OF_AN_UNFINISHED_WRITE):
         return OutcomeUnknown(f"the server failed while logging the write, which may be durable: {text.partition(chr(10))[0][:500]}")
     if flags & ErrorFlag.DUPLICATE_KEY or thrown & _DUPLICATES:
         return DuplicateKey(text)
     if flags & ErrorFlag.NOT_LEADER or thrown & _NO_LEADERS:
         return NotLeader(text)
-    if tablespace in _NO_TRANSACTION.findall(text):
+    if (ended := _NO_TRANSACTION.match(text)) and ended[1] == tablespace:
         return TransactionEnded(text)
     return ServerError(text)
+
+
+def _thrown(text: str) -> set[str]:
+    """The names of an exception and its causes, up to the first one with a message: that may quote a value, whose lines may look like more
+    of them.
+    """
+    names: set[str] = set()
+    for cause in text.split("\nCaused by: "):
+        line = cause.partition("\n")[0]
+        found = _THROWN.match(line)
+        names.update(found[0].split(": ") if found else ())
+        if not found or found[0] != line:
+            break
+    return names

@@ -15,7 +15,9 @@ _GAP = r"\s|(?:--|//)[^\n\r]*(?:[\n\r]|$)|/\*.*?\*/"
 _SPACE = rf"(?:\(|{_GAP})*+"
 """Possessive: a comment ends at its first end, whatever follows."""
 _BEGINNING = re.compile(_SPACE + r"(?P<word>\w*)", re.DOTALL)
-_TRANSACTION = re.compile(rf"{_SPACE}(?:(?:EXEC|EXECUTE|CALL)\b{_SPACE})?(?:BEGIN|COMMIT|ROLLBACK)", re.DOTALL | re.IGNORECASE)
+_EXECUTE = rf"{_SPACE}(?:EXEC|EXECUTE|CALL)\b{_SPACE}"
+_TRANSACTION = re.compile(rf"(?:{_EXECUTE}|{_SPACE})(?:BEGIN|COMMIT|ROLLBACK)", re.DOTALL | re.IGNORECASE)
+_ALTER = re.compile(rf"(?:{_SPACE}ALTER|{_EXECUTE}RENAMETABLE)\b", re.DOTALL | re.IGNORECASE)
 _QUERY = re.compile(r"\b(?:SELECT|TABLE)\b", re.IGNORECASE)
 _VALUES = re.compile(r"\bVALUES?\b", re.IGNORECASE)
 _INNERMOST = re.compile(r"\([^()]*\)")
@@ -64,8 +66,8 @@ def locks_rows(statement: str) -> bool:
 
 
 def alters(statement: str) -> bool:
-    """Whether HerdDB commits the open transaction before it executes this, and refuses it only then."""
-    return first_word(statement) == "ALTER"
+    """Whether HerdDB commits the open transaction before it executes this, and refuses it only then: EXECUTE RENAMETABLE, too."""
+    return _ALTER.match(statement) is not None
 
 
 def is_about_a_transaction(statement: str) -> bool:

@@ -26,7 +26,6 @@ class Cookie:
 
 
 def cookie_path(root: str, bookie_id: str) -> str:
-    """Returns the cookie's znode."""
     return f"{root}/cookies/{bookie_id}"
 
 

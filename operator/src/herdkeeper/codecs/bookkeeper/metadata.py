@@ -58,7 +58,6 @@ class LedgerMetadata:
     """What ZooKeeper knows about one ledger."""
 
     ledger_id: int
-    format_version: int
     ensemble_size: int
     write_quorum: int
     ack_quorum: int
@@ -73,7 +72,6 @@ class LedgerMetadata:
     """None if the metadata lacks it: the writer's configuration decided."""
     password: bytes = dataclasses.field(default=b"", repr=False)
     custom_metadata: tuple[tuple[str, bytes], ...] = ()
-    creation_time_ms: int | None = None
 
     @property
     def closed(self) -> bool:
@@ -108,10 +106,10 @@ def decode_ledger_metadata(ledger_id: int, data: bytes) -> LedgerMetadata:
             case 1:
                 metadata = _decode_lines(ledger_id, body)
             case 2:
-                metadata = _from_fields(ledger_id, 2, read_fields(text_to_wire(read_text_fields(body), _TEXT_FIELDS)))
+                metadata = _from_fields(ledger_id, read_fields(text_to_wire(read_text_fields(body), _TEXT_FIELDS)))
             case 3:
                 reader = JavaDataReader(body)
-                metadata = _from_fields(ledger_id, 3, read_fields(reader.raw(reader.v_int())))
+                metadata = _from_fields(ledger_id, read_fields(reader.raw(reader.v_int())))
             case _:
                 raise MalformedDataError(f"format version {version} is unknown; this program reads 1, 2 and 3")
         _check(metadata)
@@ -144,7 +142,7 @@ def _check(metadata: LedgerMetadata) -> None:
             )
 
 
-def _from_fields(ledger_id: int, version: int, fields: Iterable[WireField]) -> LedgerMetadata:
+def _from_fields(ledger_id: int, fields: Iterable[WireField]) -> LedgerMetadata:
     by_number: dict[int, list[WireField]] = {}
     for field in fields:
         by_number.setdefault(field.number, []).append(field)
@@ -167,7 +165,6 @@ def _from_fields(ledger_id: int, version: int, fields: Iterable[WireField]) -> L
     segments = sorted((_segment(field.data()) for field in by_number.get(6, [])), key=lambda segment: segment.first_entry_id)
     return LedgerMetadata(
         ledger_id=ledger_id,
-        format_version=version,
         ensemble_size=required(2, "ensembleSize"),
         write_quorum=write_quorum,
         ack_quorum=write_quorum if ack_quorum is None else ack_quorum,
@@ -178,7 +175,6 @@ def _from_fields(ledger_id: int, version: int, fields: Iterable[WireField]) -> L
         digest_type=None if password is None else _enum(DigestType, number(7) or DigestType.CRC32.value, "digestType"),
         password=password or b"",
         custom_metadata=tuple(_custom(field.data()) for field in by_number.get(11, [])),
-        creation_time_ms=number(10),
     )
 
 
@@ -226,7 +222,6 @@ def _decode_lines(ledger_id: int, body: bytes) -> LedgerMetadata:
     closed = state is LedgerState.CLOSED
     return LedgerMetadata(
         ledger_id=ledger_id,
-        format_version=1,
         ensemble_size=ensemble_size,
         write_quorum=write_quorum,
         ack_quorum=write_quorum,

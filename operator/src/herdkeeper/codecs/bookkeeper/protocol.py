@@ -102,7 +102,6 @@ def recovery_add_request(master_key: bytes, data: bytes) -> bytes:
 
 
 def read_request(ledger_id: int, entry_id: int) -> bytes:
-    """Returns a whole READ frame."""
     return _READ_REQUEST.pack(_READ_REQUEST.size - LENGTH_BYTES, _header(Operation.READ), ledger_id, entry_id)
 
 
@@ -117,7 +116,6 @@ class BatchRead:
 
 
 def batch_read_request(batch: BatchRead, request_id: int) -> bytes:
-    """Returns a whole BATCH_READ frame."""
     size = _BATCH_REQUEST.size - LENGTH_BYTES
     header = _header(Operation.BATCH_READ)
     return _BATCH_REQUEST.pack(size, header, batch.ledger_id, batch.first_entry_id, request_id, batch.max_count, batch.max_bytes)

@@ -67,7 +67,6 @@ def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
 
 
 def record_of(shares: Iterable[Share]) -> str:
-    """Returns the record's text."""
     return "".join(
         f"{share.ledger_id} {' '.join(f'{place.first_entry_id}:{place.position}' for place in share.places)}\n" for share in shares
     )

@@ -29,7 +29,6 @@ class TlsAnswer(IntEnum):
 
 
 def start_tls_request() -> bytes:
-    """Returns the whole frame."""
     header = write_field(1, _VERSION) + write_field(_HEADER_OPERATION, _START_TLS) + write_field(3, 0)
     body = write_field(_HEADER, header) + write_field(_REQUEST, b"")
     return struct.pack(">i", len(body)) + body

@@ -95,7 +95,6 @@ class Striping:
 
 
 def striping(metadata: LedgerMetadata) -> Striping:
-    """Returns the striping of all segments of a ledger."""
     return Striping(metadata.ensemble_size, metadata.write_quorum)
 
 

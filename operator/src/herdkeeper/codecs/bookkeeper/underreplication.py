@@ -15,7 +15,6 @@ _TIME = re.compile(rb"^[ \t]*ctime:[ \t]*([0-9]{1,14})[ \t\r]*$", re.MULTILINE)
 
 
 def marks_path(root: str) -> str:
-    """The folder of the marks."""
     return f"{root}/underreplication/ledgers"
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.codecs.herddb.table import require_version
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,7 @@ class IndexDefinition:
 def decode_index(data: bytes) -> IndexDefinition:
     """Decode the value of a log entry. Raises MalformedDataError for another version, or truncated bytes."""
     reader = JavaDataReader(data)
-    version, flags = reader.v_long(), reader.v_long()
-    if (version, flags) != (1, 0):
-        raise MalformedDataError(f"index definition of version {version} with flags {flags}: only version 1 with flags 0 is known")
+    require_version(reader, "index")
     tablespace, name, uuid, table = reader.utf(), reader.utf(), reader.utf(), reader.utf()
     unique = bool(reader.v_int() & 1)
     kind = reader.utf()
@@ -47,7 +46,6 @@ def _decode_column(reader: JavaDataReader) -> tuple[str, int, int]:
 
 
 def encode_index(index: IndexDefinition) -> bytes:
-    """Returns the bytes that HerdDB reads."""
     writer = JavaDataWriter().v_long(1).v_long(0).utf(index.tablespace).utf(index.name).utf(index.uuid).utf(index.table)
     writer.v_int(int(index.unique)).utf(index.type).v_int(len(index.columns))
     for name, code, serial_position in index.columns:

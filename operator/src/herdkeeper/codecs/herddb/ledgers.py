@@ -55,7 +55,6 @@ class LedgerList:
 
 
 def ledgers_path(herd_root: str, tablespace_uuid: str) -> str:
-    """Path of the list of a tablespace."""
     return f"{herd_root}/ledgers/{tablespace_uuid}"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import assert_never
 
 from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 
@@ -33,13 +32,12 @@ class LogEntryType(IntEnum):
     NOOP = 13
     CONSISTENCY_CHECK = 14
 
-    @property
-    def changes_a_row(self) -> bool:
-        """Whether it is an INSERT, UPDATE or DELETE."""
-        return self in ROW_CHANGES
-
 
 ROW_CHANGES = frozenset({LogEntryType.INSERT, LogEntryType.UPDATE, LogEntryType.DELETE})
+_DEFINITIONS = {LogEntryType.CREATE_TABLE, LogEntryType.ALTER_TABLE, LogEntryType.CREATE_INDEX, LogEntryType.CONSISTENCY_CHECK}
+_WITH_TABLE = {*ROW_CHANGES, *_DEFINITIONS, LogEntryType.DROP_TABLE, LogEntryType.TRUNCATE}
+_WITH_VALUE = {LogEntryType.INSERT, LogEntryType.UPDATE, *_DEFINITIONS, LogEntryType.DROP_INDEX}
+"""What an entry has beside the key of a changed row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +61,12 @@ def decode_log_entry(data: bytes) -> LogEntry:
         kind = LogEntryType(code)
     except ValueError as error:
         raise MalformedDataError(f"log entry type {code}: expected 1 to 14") from error
-    table, key, value = _decode_body(reader, kind)
+    table = reader.utf() if kind in _WITH_TABLE else ""
+    key = _bytes(reader) if kind in ROW_CHANGES else b""
+    value = _bytes(reader) if kind in _WITH_VALUE else b""
     if not reader.at_end():
         raise MalformedDataError(f"log entry {kind.name}: {reader.remaining} bytes after its end")
     return LogEntry(timestamp_millis, kind, transaction_id, table, key, value)
-
-
-def _decode_body(reader: JavaDataReader, kind: LogEntryType) -> tuple[str, bytes, bytes]:
-    match kind:
-        case LogEntryType.INSERT | LogEntryType.UPDATE:
-            return reader.utf(), _bytes(reader), _bytes(reader)
-        case LogEntryType.DELETE:
-            return reader.utf(), _bytes(reader), b""
-        case LogEntryType.CREATE_TABLE | LogEntryType.ALTER_TABLE | LogEntryType.CREATE_INDEX | LogEntryType.CONSISTENCY_CHECK:
-            return reader.utf(), b"", _bytes(reader)
-        case LogEntryType.DROP_TABLE | LogEntryType.TRUNCATE:
-            return reader.utf(), b"", b""
-        case LogEntryType.DROP_INDEX:
-            return "", b"", _bytes(reader)
-        case LogEntryType.BEGIN | LogEntryType.COMMIT | LogEntryType.ROLLBACK | LogEntryType.NOOP:
-            return "", b"", b""
-        case _:
-            assert_never(kind)
 
 
 def _bytes(reader: JavaDataReader) -> bytes:
@@ -95,21 +77,11 @@ def _bytes(reader: JavaDataReader) -> bytes:
 
 
 def encode_log_entry(entry: LogEntry) -> bytes:
-    """Returns the payload that HerdDB writes for it."""
     writer = JavaDataWriter().i64(entry.timestamp_millis).i16(entry.type).i64(entry.transaction_id).utf("")
-    match entry.type:
-        case LogEntryType.INSERT | LogEntryType.UPDATE:
-            writer.utf(entry.table).array(entry.key).array(entry.value)
-        case LogEntryType.DELETE:
-            writer.utf(entry.table).array(entry.key)
-        case LogEntryType.CREATE_TABLE | LogEntryType.ALTER_TABLE | LogEntryType.CREATE_INDEX | LogEntryType.CONSISTENCY_CHECK:
-            writer.utf(entry.table).array(entry.value)
-        case LogEntryType.DROP_TABLE | LogEntryType.TRUNCATE:
-            writer.utf(entry.table)
-        case LogEntryType.DROP_INDEX:
-            writer.array(entry.value)
-        case LogEntryType.BEGIN | LogEntryType.COMMIT | LogEntryType.ROLLBACK | LogEntryType.NOOP:
-            pass
-        case _:
-            assert_never(entry.type)
+    if entry.type in _WITH_TABLE:
+        writer.utf(entry.table)
+    if entry.type in ROW_CHANGES:
+        writer.array(entry.key)
+    if entry.type in _WITH_VALUE:
+        writer.array(entry.value)
     return writer.to_bytes()

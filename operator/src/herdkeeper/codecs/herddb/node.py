@@ -27,7 +27,6 @@ def nodes_path(herd_root: str) -> str:
 
 
 def node_path(herd_root: str, node_id: str) -> str:
-    """Path of the record of a node."""
     return f"{nodes_path(herd_root)}/{node_id}"
 
 
@@ -40,5 +39,4 @@ def decode_node(data: bytes) -> NodeRecord:
 
 
 def encode_node(record: NodeRecord) -> bytes:
-    """Returns the bytes that HerdDB reads."""
     return JavaDataWriter().utf(record.node_id).i32(0).utf(record.host).i32(record.port).i32(int(record.tls)).to_bytes()

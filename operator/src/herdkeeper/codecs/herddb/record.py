@@ -48,13 +48,6 @@ _FIXED_SIZE = {
 }
 _SIZES = {code: _FIXED_SIZE.get(kind, -4 if kind is ColumnType.FLOAT_ARRAY else -1) for code, kind in TYPE_OF_CODE.items()}
 _READERS = {code: _FROM_RAW[kind] for code, kind in TYPE_OF_CODE.items()}
-_WIDENS = {
-    (ColumnType.INTEGER, ColumnType.LONG),
-    (ColumnType.INTEGER, ColumnType.DOUBLE),
-    (ColumnType.LONG, ColumnType.DOUBLE),
-    (ColumnType.LONG, ColumnType.TIMESTAMP),
-    (ColumnType.TIMESTAMP, ColumnType.LONG),
-}
 
 
 class RowDecoder:
@@ -64,7 +57,7 @@ class RowDecoder:
         self.table = table
         indexes = {column.name: index for index, column in enumerate(table.columns)}
         self._key = [(indexes[column.name], _FROM_RAW[column.type], column.name) for column in table.key_columns]
-        self._by_position = {column.serial_position: (indexes[column.name], column) for column in table.columns}
+        self._by_position = {column.serial_position: column for column in table.columns}
         self._plain = {(column.serial_position, code): indexes[column.name] for column in table.columns for code in column.type.value}
 
     def decode(self, key: bytes, value: bytes) -> list[Stored]:
@@ -85,19 +78,19 @@ class RowDecoder:
                 if index is not None:
                     row[index] = _READERS[code](value[start:offset])
                 else:
-                    self._decode_changed(row, position, code, value[start:offset])
+                    self._require_dropped(position, code)
         except (KeyError, IndexError, struct.error) as error:
             raise MalformedDataError(f"table {self.table.name!r}: no stored value before byte {offset} of {value[:80]!r}") from error
         if offset != end:
             raise MalformedDataError(f"table {self.table.name!r}: a stored value ends {offset - end} bytes behind the end of {end} bytes")
         return row
 
-    def _decode_changed(self, row: list[Stored], position: int, code: int, data: bytes) -> None:
-        """A value stored before its column's type changed, or before the column was dropped."""
-        known = self._by_position.get(position)
-        if known is not None:
-            index, column = known
-            row[index] = _widened(_READERS[code](data), TYPE_OF_CODE[code], column)
+    def _require_dropped(self, position: int, code: int) -> None:
+        """A value is not of its column's type: of a column that was dropped, or a null. HerdDB changes no column's type."""
+        column = self._by_position.get(position)
+        if column is not None and TYPE_OF_CODE[code] is not ColumnType.NULL:
+            kind = TYPE_OF_CODE[code].name
+            raise MalformedDataError(f"table {self.table.name!r}: column {column.name!r} is {column.type.name}, but a row holds {kind}")
 
     def _decode_key(self, key: bytes, row: list[Stored]) -> None:
         if len(self._key) == 1:
@@ -135,15 +128,6 @@ def _extent(data: bytes, offset: int, size: int) -> tuple[int, int]:
         return offset, offset + size
     count, start = _length(data, offset)
     return start, start - count * size
-
-
-def _widened(stored: Stored, kind: ColumnType, column: Column) -> Stored:
-    """A value stored before the column's type changed."""
-    if stored is None or (kind, column.type) in _WIDENS:
-        return float(stored) if column.type is ColumnType.DOUBLE and isinstance(stored, int) else stored
-    if column.type is ColumnType.STRING and isinstance(stored, int | float):
-        return str(stored).lower() if isinstance(stored, bool) else str(stored)
-    raise MalformedDataError(f"column {column.name!r} is {column.type.name} now, but a row holds {kind.name}")
 
 
 _TO_RAW: dict[ColumnType, Callable[[Any], bytes]] = {

@@ -8,6 +8,7 @@ and Spark from its fold; equal count and sum prove equal tables.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xxhash import xxh3_128_intdigest
@@ -44,6 +45,10 @@ def row_hash(key: bytes, value: bytes) -> int:
     return xxh3_128_intdigest(_LENGTH.pack(len(key)) + key + _LENGTH.pack(len(value)) + value)
 
 
-def digest_of_rows(rows: list[tuple[bytes, bytes]]) -> RowDigest:
-    """Returns the digest of (key, value) pairs."""
-    return RowDigest(len(rows), sum(row_hash(key, value) for key, value in rows) % _MODULUS)
+def digest_of_rows(rows: Iterable[tuple[bytes, bytes]]) -> RowDigest:
+    """Returns the digest of (key, value) pairs, of which it holds one at a time."""
+    count = total = 0
+    for key, value in rows:
+        count += 1
+        total += row_hash(key, value)
+    return RowDigest(count, total % _MODULUS)

@@ -104,7 +104,7 @@ def beginning(name: str) -> str:
 def decode_table(data: bytes) -> TableDefinition:
     """Decode the value of a log entry. Raises MalformedDataError for another version, unknown flags or types, or truncated bytes."""
     reader = JavaDataReader(data)
-    _require_version(reader, "table")
+    require_version(reader, "table")
     tablespace, name, uuid = reader.utf(), reader.utf(), reader.utf()
     auto_increment = reader.boolean()
     max_serial_position = reader.v_int()
@@ -118,7 +118,7 @@ def decode_table(data: bytes) -> TableDefinition:
     return TableDefinition(tablespace, name, uuid, columns, primary_key, auto_increment, max_serial_position, foreign_keys)
 
 
-def _require_version(reader: JavaDataReader, what: str) -> None:
+def require_version(reader: JavaDataReader, what: str) -> None:
     version, flags = reader.v_long(), reader.v_long()
     if (version, flags) != (1, 0):
         raise MalformedDataError(f"{what} definition of version {version} with flags {flags}: only version 1 with flags 0 is known")
@@ -142,7 +142,6 @@ def _decode_foreign_key(reader: JavaDataReader) -> ForeignKey:
 
 
 def encode_table(table: TableDefinition) -> bytes:
-    """Returns the bytes that HerdDB reads."""
     writer = JavaDataWriter().v_long(1).v_long(0).utf(table.tablespace).utf(table.name).utf(table.uuid)
     writer.boolean(table.auto_increment).v_int(table.max_serial_position).u8(len(table.primary_key))
     for key in table.primary_key:

@@ -29,12 +29,10 @@ class TablespaceRecord:
 
 
 def tablespaces_path(herd_root: str) -> str:
-    """Path below which the records of tablespaces are."""
     return f"{herd_root}/tableSpaces"
 
 
 def tablespace_path(herd_root: str, name: str) -> str:
-    """Path of the record of a tablespace."""
     return f"{tablespaces_path(herd_root)}/{name.lower()}"
 
 
@@ -67,7 +65,6 @@ def decode_tablespace(data: bytes) -> TablespaceRecord:
 
 
 def encode_tablespace(record: TablespaceRecord) -> bytes:
-    """Returns the bytes that HerdDB reads."""
     writer = JavaDataWriter().v_long(1).v_long(0).utf(record.uuid).utf(record.name).utf(record.leader)
     writer.v_int(record.expected_replica_count).v_int(len(record.replicas))
     for replica in record.replicas:

@@ -106,6 +106,5 @@ def _users(text: str) -> Iterator[SqlUser]:
 
 
 def revision_of(text: str) -> str | None:
-    """Returns the revision of the file, or None."""
     found = (line.removeprefix(REVISION).strip() for line in text.split("\n") if line.startswith(REVISION))
     return next(found, None)

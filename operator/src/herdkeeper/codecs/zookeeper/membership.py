@@ -53,7 +53,6 @@ class Membership:
 
     @property
     def voters(self) -> frozenset[int]:
-        """Ids of the voters."""
         return frozenset(server.server_id for server in self.servers if server.role is Role.PARTICIPANT)
 
     @property

@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from prometheus_client import Gauge
+from pydantic.alias_generators import to_camel
 
 from herdkeeper.api import BookKeeperCluster, ReplicationAudit
 from herdkeeper.jobs.audit.state import is_of
-from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import AuditDepth, Severity
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.time import moment_of
 
@@ -37,14 +38,8 @@ CREATED = Gauge(
     ["namespace", "bookkeeper"],
 )
 
-_SEVERITIES = {
-    "critical": "Critical",
-    "underReplicated": "UnderReplicated",
-    "atRisk": "AtRisk",
-    "pending": "Pending",
-    "unknown": "Unknown",
-    "low": "Low",
-}
+_SEVERITIES = {to_camel(each.name.lower()): each.value for each in Severity}
+"""By their name in a status."""
 _STATES = {"replicas": "verified", "replicasUnread": "unread", "replicasUnknown": "unknown"}
 
 
@@ -93,7 +88,6 @@ class LastAudits:
                 COPIES.labels(*labels, state).set(status.get(name) or 0)
 
     def forget(self, cluster: ObjectKey) -> None:
-        """Removes the gauges of a deleted cluster."""
         with self._lock:
             self._created.pop((cluster.namespace, cluster.name), None)
             CREATED.remove(cluster.namespace, cluster.name)

@@ -38,6 +38,5 @@ def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) 
 
 
 def forget_log(tablespace: ObjectKey) -> None:
-    """Removes the gauges of a deleted tablespace."""
     for gauge in (IN_TIME, RETENTION_ENDS):
         gauge.remove_by_labels({"namespace": tablespace.namespace, "tablespace": tablespace.name})

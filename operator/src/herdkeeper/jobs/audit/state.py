@@ -29,7 +29,6 @@ def window_of(window: Window) -> DailyWindow:
 
 
 def described(window: Window) -> str:
-    """Returns the window as text."""
     return f"{window.from_} to {window.to} ({window.time_zone})"
 
 

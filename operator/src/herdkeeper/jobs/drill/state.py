@@ -202,7 +202,6 @@ class CheckpointSeries(RunSeries):
         return None if first is None else max(begin, first)
 
     def job_of(self, drill: DrillStatus) -> str:
-        """Returns the name of a drill's Job."""
         return names.drill_job(self.schedule.metadata.name, due_of(drill))
 
     def is_of_a_moment(self, drill: DrillStatus) -> bool:

@@ -32,8 +32,8 @@ def expired_runs(
 
 
 def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime.datetime) -> tuple[Run, ...]:
-    """Returns the verified checkpoints that no field of the retention keeps; never the newest one of a log, nor its newest proven one, nor
-    the newest one that can be restored.
+    """Returns the verified checkpoints that no field of the retention keeps. Of each log these always stay: the newest one, the newest
+    proven one, and the newest one that can be restored.
 
     A checkpoint of another log under the same names (a recreated cluster, a restored tablespace) does not replace it. One with an unknown
     verification or end stays: it may be the only good one.

@@ -13,9 +13,8 @@ from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
 from herdkeeper.protocol.verification import is_proof
 from herdkeeper.shared import names
-from herdkeeper.shared.conditions import READY, condition
+from herdkeeper.shared.conditions import READY, condition, is_refused
 from herdkeeper.shared.paused import paused_by
-from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
@@ -132,6 +131,9 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         raise ValueError(f"the {made.KIND} {made.metadata.name} has no scheduled time and no creation time")
     phase, completed = _ending(made)
     status, going = made.status, made.metadata.deletion_timestamp is not None
+    checkpoint = made.status if isinstance(made, Checkpoint) else None
+    audit = made.status if isinstance(made, ReplicationAudit) else None
+    verified = checkpoint.verified if checkpoint is not None and phase == "Succeeded" else None
     return Run(
         name=made.metadata.name,
         uid=made.metadata.uid,
@@ -139,19 +141,18 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         requested=requested,
         phase=phase,
         completed=completed,
-        verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
+        verified=bool(verified),
         message=status.told if status is not None else "",
         going=going,
         unstopped=going and paused_by(annotations) is not None and status is not None and status.job is not None,
-        refused=_is_refused(made),
-        log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
-        lsn=made.status.lsn.position if isinstance(made, Checkpoint) and made.status is not None and made.status.lsn is not None else None,
-        proven=isinstance(made, Checkpoint) and phase == "Succeeded" and is_proof(made.status.verified if made.status else None),
-        restorable=made.spec is not None
-        and not (isinstance(made, Checkpoint) and made.status is not None and made.status.restorable is False),
+        refused=is_refused(made),
+        log=log_of_manifest(checkpoint.manifest) if checkpoint is not None else None,
+        lsn=checkpoint.lsn.position if checkpoint is not None and checkpoint.lsn is not None else None,
+        proven=is_proof(verified),
+        restorable=made.spec is not None and (checkpoint is None or checkpoint.restorable is not False),
         tablespace=made.spec.tablespace_ref.name if isinstance(made.spec, CheckpointSpec) else None,
-        findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
-        instance_id=made.status.instance_id if isinstance(made, ReplicationAudit) and made.status is not None else None,
+        findings=audit.findings_total if audit is not None else None,
+        instance_id=audit.instance_id if audit is not None else None,
     )
 
 
@@ -161,11 +162,6 @@ def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.dateti
     if status is None:
         return "Pending", None
     begun = status.job is not None or status.phase not in (None, "Pending")
-    if not begun and ready is not None and _is_refused(made):
+    if not begun and ready is not None and is_refused(made):
         return "Failed", moment_of(ready.last_transition_time)
     return status.phase or "Pending", moment_of(status.completed_at)
-
-
-def _is_refused(made: Checkpoint | ReplicationAudit) -> bool:
-    ready = condition(made, READY)
-    return ready is not None and ready.reason == Reason.INVALID_SPEC

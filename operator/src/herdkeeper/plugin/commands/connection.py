@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes, find
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.stack_tree import troubles
@@ -29,16 +29,13 @@ LONG = (names.AUTHORITIES_KEY,)
 def run(call: Call) -> Answer:
     """Show the entries of the connection Secret, without the password unless requested."""
     tablespace = find(call.cluster, TABLESPACE, call.given.tablespace, "TABLESPACE")
-    secret = call.cluster.get(SECRET, secret_name(tablespace))
-    if secret is None:
-        raise ClusterError(no_secret(tablespace))
-    entries = decoded(secret)
+    entries = login_of(call.cluster, tablespace)
     if not call.given.show_password:
         entries = {name: value if name in SHOWN else HIDDEN for name, value in entries.items()}
     widest = max(map(len, entries), default=0)
     short = {name: f"({len(value.splitlines())} lines of PEM)" if name in LONG else value for name, value in entries.items()}
     lines = [f"{name:<{widest}}  {value}" for name, value in short.items()]
-    name = str(secret["metadata"]["name"])
+    name = secret_name(tablespace)
     return Answer("\n".join([f"Secret/{name}", *lines]), {"secret": name, "entries": entries})
 
 
@@ -48,14 +45,12 @@ def secret_name(tablespace: Json) -> str:
     return str(told or f"{tablespace['metadata']['name']}-connection")
 
 
-def no_secret(tablespace: Json) -> str:
-    """Returns why there is no connection Secret, by the conditions."""
-    why = "; ".join(trouble.sentence for trouble in troubles(tablespace)) or "it is created once the tablespace exists"
-    return f"the Tablespace {tablespace['metadata']['name']} has no connection Secret: {why}"
-
-
-def decoded(secret: Json) -> dict[str, str]:
-    """Returns the entries of a Secret as text, sorted by name."""
+def login_of(cluster: Cluster, tablespace: Json) -> dict[str, str]:
+    """Returns the entries of the connection Secret. Without one it raises ClusterError, with why by the conditions."""
+    secret = cluster.get(SECRET, secret_name(tablespace))
+    if secret is None:
+        why = "; ".join(trouble.sentence for trouble in troubles(tablespace)) or "it is created once the tablespace exists"
+        raise ClusterError(f"the Tablespace {tablespace['metadata']['name']} has no connection Secret: {why}")
     return {name: base64.b64decode(value).decode(errors="replace") for name, value in sorted((secret.get("data") or {}).items())}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 
 from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command, nothing_in, seen
@@ -20,21 +19,11 @@ OPERATOR_NAMESPACE = Argument("--operator-namespace", "the operator's namespace"
 
 def run(call: Call) -> Answer:
     """Check the stacks of the namespace, and the operator."""
-    found = diagnosis(call.cluster, call.given.operator_namespace)
-    return Answer(found.text, found.document, found.exit_code)
+    return diagnosis(call.cluster, call.given.operator_namespace)
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What is wrong, also as a document and as text. `exit_code`: also what can't be read is not fine."""
-
-    document: Json
-    text: str
-    exit_code: int
-
-
-def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
-    """Returns what is wrong with the operator and the stacks."""
+def diagnosis(cluster: Cluster, operator_namespace: str) -> Answer:
+    """Returns what is wrong with the operator and the stacks. What can't be read is not fine either."""
     now = datetime.datetime.now(datetime.UTC)
     there = seen(cluster)
     of_operator, unknown = wrong_with_operator(cluster, operator_namespace)
@@ -57,7 +46,7 @@ def diagnosis(cluster: Cluster, operator_namespace: str) -> Checked:
     parts += [*noted, *unread]
     parts += [f"--- last lines of {pod}\n" + "\n".join(f"  {line}" for line in lines) for pod, lines in logs.items()]
     parts += ["--- newest events", *(f"  {line}" for line in warnings)] if warnings else []
-    return Checked(document, "\n".join(parts), WRONG if found or there.unread else FINE)
+    return Answer("\n".join(parts), document, WRONG if found or there.unread else FINE)
 
 
 def wrong_with_operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:

@@ -56,7 +56,6 @@ def bookie_of(clusters: Sequence[Json], written: str) -> tuple[Json, Json]:
 
 
 def drained(cluster: Json, number: int) -> Patch:
-    """Returns the change that drains a bookie."""
     return _patch(cluster, sorted({*_declared(cluster), number}), f"bookie {number} will be drained")
 
 
@@ -81,7 +80,6 @@ def end_of(cluster: Json, number: int) -> Outcome | None:
 
 
 def progress(cluster: Json, number: int) -> str:
-    """Returns the progress of a drain."""
     drain = (_entry(cluster, number) or {}).get("drain") or {}
     message = str(drain.get("message", "the operator has not started yet"))
     ledgers = drain.get("ledgers")
@@ -92,7 +90,6 @@ def progress(cluster: Json, number: int) -> str:
 
 
 def _entry(cluster: Json, number: int) -> Json | None:
-    """Returns the status entry of a bookie, or None."""
     bookies = (cluster.get("status") or {}).get("bookies") or []
     return next((each for each in bookies if each["number"] == number), None)
 

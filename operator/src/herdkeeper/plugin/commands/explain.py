@@ -13,7 +13,6 @@ from herdkeeper.shared.reason import Reason
 
 
 def run(call: Call) -> Answer:
-    """Explain one reason, or list all."""
     if call.given.reason is None:
         widest = max(len(reason) for reason in Reason)
         text = "\n".join(f"{reason.value:<{widest}}  {known.means}" for reason, known in EXPLAINED.items())

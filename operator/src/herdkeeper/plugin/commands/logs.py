@@ -90,7 +90,6 @@ def since_seconds(written: str) -> int:
 
 
 def tail_lines(written: str) -> str:
-    """Returns the value of `--tail`."""
     if not written.isdecimal():
         raise BadInputError(f"--tail {written}: give a whole number, e.g. 100")
     return written

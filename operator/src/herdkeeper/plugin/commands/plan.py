@@ -14,10 +14,9 @@ import time
 from collections.abc import Iterable, Iterator
 from types import FrameType
 
-from herdkeeper.plugin.change import Patch
 from herdkeeper.plugin.cluster import ClusterError, ConflictError, NoAnswerError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command
-from herdkeeper.plugin.kinds import ZOOKEEPER, Kind, resource_kind
+from herdkeeper.plugin.kinds import ZOOKEEPER, Kind
 from herdkeeper.plugin.manifests import read, resources_of
 from herdkeeper.plugin.merge_patch import asked_for, back_to
 from herdkeeper.plugin.request import LOOK_SECONDS, Outcome, timeout_seconds, wait_until
@@ -49,7 +48,7 @@ def run(call: Call) -> Answer:
         if live is None:
             call.cluster.create(kind, item, dry_run=True)
         else:
-            changed = call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=True)
+            changed = call.cluster.patch(kind, name, shown_change(item, live), dry_run=True)
             _require_way_back(call, kind, live, changed)
     plans = [_plan(call, kind, item, seconds) for kind, item in declared]
     found = all(plan["shown"] for plan in plans)
@@ -114,7 +113,7 @@ def _plan(call: Call, kind: Kind, item: Json, seconds: int) -> Json:
     # else the change would stay, and no lost leader of that resource would be replaced
     with ending_like_ctrl_c():
         try:
-            changed = call.cluster.patch(kind, name, shown_change(item, live).body, dry_run=False)
+            changed = call.cluster.patch(kind, name, shown_change(item, live), dry_run=False)
             to_undo = (live, changed)
             generation = int(changed["metadata"]["generation"])
 
@@ -139,13 +138,10 @@ def _told_to_wait(_number: int, _frame: FrameType | None) -> None:
     Screen(sys.stderr).write("the change is being reverted; wait for it")
 
 
-def shown_change(item: Json, live: Json) -> Patch:
+def shown_change(item: Json, live: Json) -> Json:
     """Returns the change, with the annotation that shows the plan instead of executing it, as one patch."""
-    kind, name = resource_kind(str(item["kind"])), str(item["metadata"]["name"])
-    if kind is None:
-        raise ValueError(f"{item['kind']} is not a kind of herdkeeper.io")
     before = json.loads(annotation(live, LAST_APPLIED) or "{}").get("spec") or {}
-    return Patch(kind, name, _body(live, "true", asked_for(item.get("spec") or {}, before)), "its plan is shown")
+    return _body(live, "true", asked_for(item.get("spec") or {}, before))
 
 
 def _body(read: Json, shown: str | None, spec: Json) -> Json:
@@ -194,7 +190,6 @@ def plan_told(item: Json, generation: int) -> Outcome | None:
 
 
 def plan_lines(plan: Json) -> Iterator[str]:
-    """Yields a plan as text."""
     yield str(plan["resource"])
     yield from (f"  {number}. {step}" for number, step in enumerate(plan["steps"], start=1))
     if not plan["steps"] and plan["shown"]:

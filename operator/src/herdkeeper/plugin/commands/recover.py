@@ -56,10 +56,17 @@ def _member(cluster: Cluster, name: str, pod: Json | None, claim: Json | None) -
     if pod is not None and (pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"):
         return Member(name, _volume(cluster, name), str(pod["metadata"]["uid"]), is_ready(pod))
     if claim is not None and (claim.get("status") or {}).get("phase") == "Pending":
-        source = claim["spec"].get("dataSourceRef") or claim["spec"].get("dataSource")
-        filled = None if source is None else Unknown(f"its volume claim waits for a volume made from {source['kind']} {source['name']}")
-        return Member(name, filled or Lost("its volume claim never had a volume"))
+        return Member(name, _pending(claim["spec"]))
     return Member(name, Unknown(f"its volume can't be read: {pod_trouble(pod)}"))
+
+
+def _pending(claim: Json) -> Lost | Unknown:
+    """Returns what a claim without a volume will have: a person may bring one back, from a snapshot or by its name."""
+    if (source := claim.get("dataSourceRef") or claim.get("dataSource")) is not None:
+        return Unknown(f"its volume claim waits for a volume made from {source['kind']} {source['name']}")
+    if named := claim.get("volumeName"):
+        return Unknown(f"its volume claim waits for the volume {named}")
+    return Lost("its volume claim never had a volume")
 
 
 def _volume(cluster: Cluster, pod: str) -> Held | Lost | Unknown:

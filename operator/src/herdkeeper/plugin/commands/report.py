@@ -10,7 +10,6 @@ from pathlib import Path
 from herdkeeper.plugin.cluster import ClusterError
 from herdkeeper.plugin.command import FINE, Answer, Argument, BadInputError, Call, Command, find_any, new_file, write_new
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, JOB, POD
-from herdkeeper.plugin.report_pod import report_pod
 from herdkeeper.plugin.request import Outcome, timeout_seconds, wait_until
 from herdkeeper.plugin.signals import ending_like_ctrl_c
 from herdkeeper.shared.objects import Json, pod_trouble
@@ -21,6 +20,11 @@ OPENED = "report.html"
 LOADS_NOTHING = """<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 """
 """Before the report, so that a browser runs no script in it: whoever can write to the volume can put one there."""
+COPIED = ("securityContext", "nodeSelector", "tolerations", "imagePullSecrets", "affinity")
+"""Settings copied from the pods of the Job that wrote the file, so that this pod can run in the same places."""
+
+LONGEST_SECONDS = 600
+"""The pod ends after that, even if forgotten."""
 
 
 def run(call: Call) -> Answer:
@@ -81,9 +85,48 @@ def fetched(call: Call, pod: str, seconds: int) -> str:
 
 
 def ended(pod: Json) -> Outcome | None:
-    """Returns how a pod ended, or None."""
     phase = (pod.get("status") or {}).get("phase")
     return Outcome(f"its pod {phase}", good=phase == "Succeeded") if phase in ("Succeeded", "Failed") else None
+
+
+def report_pod(name: str, job: Json, claim: str, path: str) -> Json | None:
+    """Returns a pod that writes one file of a volume to its log, and ends. None if no container of the Job mounts the claim. `path`
+    is below the volume's root.
+    """
+    spec = job["spec"]["template"]["spec"]
+    volume = next((each["name"] for each in spec.get("volumes") or [] if claim_of(each) == claim), None)
+    found = (
+        (container, mount)
+        for container in spec["containers"]
+        for mount in container.get("volumeMounts") or []
+        if volume is not None and mount["name"] == volume
+    )
+    container, mount = next(found, (None, None))
+    if container is None or mount is None:
+        return None
+    reader = {
+        "name": "reader",
+        "image": container["image"],
+        "command": ["cat", f"{mount['mountPath'].rstrip('/')}/{path}"],
+        "volumeMounts": [{**mount, "readOnly": True}],
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "32Mi"}},
+        **{field: container[field] for field in ("securityContext", "imagePullPolicy") if field in container},
+    }
+    copied = {field: spec[field] for field in COPIED if field in spec}
+    volumes = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}}]
+    pod = {
+        **copied,
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": LONGEST_SECONDS,
+        "automountServiceAccountToken": False,
+        "containers": [reader],
+        "volumes": volumes,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pod}
+
+
+def claim_of(volume: Json) -> str | None:
+    return (volume.get("persistentVolumeClaim") or {}).get("claimName")
 
 
 COMMAND = Command(

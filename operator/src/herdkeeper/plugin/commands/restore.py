@@ -61,7 +61,6 @@ def restored(tablespace: Json, given: argparse.Namespace, template: Json | None,
 
 
 def end_of_restore(item: Json) -> Outcome | None:
-    """Returns how a restore ended, or None."""
     ready = condition(item, "Ready")
     if ready is None:
         return None

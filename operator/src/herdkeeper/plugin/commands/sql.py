@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, listed
+from herdkeeper.plugin.command import FINE, INTERRUPTED, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, listed
 from herdkeeper.plugin.kinds import TABLESPACE
 from herdkeeper.plugin.manifests import read
 from herdkeeper.plugin.screen import Screen
@@ -15,6 +15,8 @@ from herdkeeper.sql.statements import all_statements, changes_rows, first_word, 
 if TYPE_CHECKING:
     from herdkeeper.plugin.database import Database
     from herdkeeper.sql.connection import Connection
+
+UNKNOWN = "interrupted: whether the statement was carried out is unknown"
 
 
 def run(call: Call) -> Answer:
@@ -59,10 +61,12 @@ def batch(call: Call, database: Database, text: str) -> Answer:
         with database.connect() as connection:
             where = ""
             results.extend(executed(call, connection, statement) for statement in statements)
-    except SqlError as error:
-        where = where or f"statement {len(results) + 1} of {len(statements)}"
-        Screen(sys.stderr).write(f"error: {where}: {error_text(error)}")
-        return Answer("", {"results": results, "error": f"{where}: {error_text(error)}"}, WRONG)
+    except (SqlError, ValueError, KeyboardInterrupt) as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        why = error_text(error) if not interrupted else "interrupted" if where else UNKNOWN
+        told = f"{where or f'statement {len(results) + 1} of {len(statements)}'}: {why}"
+        Screen(sys.stderr).write(f"error: {told}")
+        return Answer("", {"results": results, "error": told}, INTERRUPTED if interrupted else WRONG)
     return Answer("", {"results": results}, FINE)
 
 

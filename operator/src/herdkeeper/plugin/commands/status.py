@@ -15,7 +15,6 @@ LOOK_SECONDS = 2.0
 
 
 def run(call: Call) -> Answer:
-    """Show the tree once; with `--watch`, show each change."""
     if call.given.watch and call.given.output != "text":
         raise BadInputError(f"--output {call.given.output}: --watch shows text; remove one of them")
     return _watched(call) if call.given.watch else _look(call)

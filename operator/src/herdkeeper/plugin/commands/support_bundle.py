@@ -39,7 +39,6 @@ def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterato
 
 
 def packed(files: dict[str, str]) -> bytes:
-    """Returns a zip archive."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():

@@ -70,7 +70,9 @@ class NotSupportedError(DatabaseError):
 
 
 _BY_WORDS: tuple[tuple[type[DatabaseError], tuple[str, ...]], ...] = (
-    (ProgrammingError, ("has a bad type",)),  # with the value, whose words don't count
+    # these with the value, whose words don't count
+    (ProgrammingError, ("has a bad type",)),
+    (DataError, ("NumberFormatException", "cannot be converted to", "cannot be cast to", "uncomparable objects")),
     (IntegrityError, ("ForeignKeyViolationException", "Cannot have null value", "foreign key", "does not allow NULLs")),
     (DataError, ("RecordTooBigException", "too large for an int", "overflow")),
     (OperationalError, ("LockAcquireTimeout", "lock timeout", "timed out trying to acquire", "no such transaction")),

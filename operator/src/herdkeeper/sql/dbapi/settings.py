@@ -79,5 +79,7 @@ def _address(text: str, options: Options) -> Address:
     encrypted = options.get("tls", authorities is not None)
     if authorities is not None and not encrypted:
         raise ValueError("authorities are given and tls is False: remove one of the two")
+    if options.get("server_name") and not encrypted:
+        raise ValueError("server_name is given without TLS: pass authorities, or tls=True, or the password would go in plain text")
     encryption = Encryption(options.get("server_name") or name, authorities) if encrypted else None
     return Address(name, port or options.get("port", DEFAULT_PORT), encryption)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import exc, schema
 from sqlalchemy.engine.default import DefaultExecutionContext
-from sqlalchemy.sql import compiler, ddl, selectable
+from sqlalchemy.sql import compiler, ddl, elements, selectable
 
 
 class IdentifierPreparer(compiler.IdentifierPreparer):
@@ -17,6 +17,12 @@ class IdentifierPreparer(compiler.IdentifierPreparer):
 
     def _requires_quotes(self, value: str) -> bool:  # noqa: ARG002 - none is left out
         return True
+
+    def _escape_identifier(self, value: str) -> str:
+        """A name can't end its quotes: of HerdDB's parsers only Calcite knows a doubled one."""
+        if "`" in value:
+            raise exc.CompileError(f"the name {value!r} has a `, which HerdDB's names can't have: choose another one")
+        return value
 
 
 class StatementCompiler(compiler.SQLCompiler):
@@ -47,6 +53,13 @@ class DefinitionCompiler(compiler.DDLCompiler):
         if default is not None:
             parts.append(f"DEFAULT {default}")
         return " ".join(parts)
+
+    def render_default_string(self, default: Any) -> str:
+        """HerdDB stores a default as it is written, so a quote in it would be there twice. That of a reflected table is SQL already."""
+        text = default.value if isinstance(default, elements.BindParameter) else default
+        if isinstance(text, str) and "'" in text:
+            raise exc.CompileError(f"HerdDB would store the quote in the default {text!r} twice: use default= instead of server_default=")
+        return super().render_default_string(default)
 
     def visit_unique_constraint(self, constraint: schema.UniqueConstraint, **kw: Any) -> str:  # noqa: ARG002
         """A unique index, which must have a name."""
