@@ -177,7 +177,7 @@ release: ## the files of a release in dist/, from the commit that is checked out
 sbom: ## in dist/, what each image of a version holds, as CycloneDX; a release has it (VERSION, by default the checkout's; its images must be built)
 	@$(run) python -m herdkeeper_e2e.release.sbom $(VERSION)
 
-scan: sbom ## the known vulnerabilities of what those images hold, as osv.dev tells them; fails for those that docs/security.md has not judged
+scan: sbom ## the known vulnerabilities of what those images hold, as osv.dev tells them; fails for those that docs/known-vulnerabilities.md has not judged
 	@$(run) python -m herdkeeper_e2e.release.scan $(VERSION)
 
 push: ## images, for the platforms of dist/, and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)

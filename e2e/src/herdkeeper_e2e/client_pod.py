@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
+import time
+from collections.abc import Mapping
 
 from herdkeeper.shared.names import MANAGED_BY_LABEL, MANAGER
 from herdkeeper_e2e.conditions import pod_problem
@@ -63,3 +67,20 @@ def start_stranger(kubectl: Kubectl, manifest: Object) -> None:
 
     kubectl.apply(json.dumps(manifest))
     wait_for(f"the start of the pod {name}", running, START)
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """Returns a tar archive of executable files, by their paths in it."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode, entry.mtime = len(content), 0o755, time.time()
+            archive.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def copy_into(kubectl: Kubectl, pod: str, folder: str, files: Mapping[str, bytes]) -> None:
+    """Write files below a folder of a pod whose image has Python."""
+    unpack = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{folder}')"
+    kubectl.exec(pod, "python3", "-c", unpack, stdin=packed(files))

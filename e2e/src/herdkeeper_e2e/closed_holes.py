@@ -1,9 +1,9 @@
 """Runs the tests of docs/closed-holes.md against the code from before the holes were closed: each must fail there.
 
-A row with a finding runs on the code of the review, any other one on the commit before the one that brought its test, or before the one
-that it is "closed by", where the test came later. The test's file is that of the commit that brought it, with the test support of the old
-code where the test starts with that, else with the commit's. A test that passes proves nothing, and one that is not found says nothing:
-both fail the run. What stops before the test is told apart.
+A row with a finding runs on the code of the review. Any other one runs on the commit before the one that brought its test. Where the test
+came later, it is the one before the commit that the row is "closed by". The test's file is that of the commit that brought it. Its test
+support is that of the old code where the test starts with that, else the commit's. A test that passes proves nothing, and one that is not
+found says nothing: both fail the run. What stops before the test is told apart.
 
 Java tests run in the builder; those of one file that meet the same code run together. A member of their class that the old code can't
 compile is left out, so that it stops no test but its own.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from herdkeeper_e2e.client_pod import client_pod, start_pod
+from herdkeeper_e2e.client_pod import client_pod, packed, start_pod
 from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.kubectl import Kubectl, Object
 
@@ -85,9 +83,5 @@ class JavaPod:
 def _jars_of(program: JavaProgram, environment: tuple[tuple[str, str], ...]) -> bytes:
     """Returns a tar archive of the program's build, which happens once per process."""
     with tempfile.TemporaryDirectory() as name:
-        folder, stream = Path(name), io.BytesIO()
-        program.build(folder, dict(environment))
-        with tarfile.open(fileobj=stream, mode="w") as archive:
-            for jar in sorted(folder.glob("*.jar")):
-                archive.add(jar, jar.name)
-    return stream.getvalue()
+        program.build(Path(name), dict(environment))
+        return packed({jar.name: jar.read_bytes() for jar in sorted(Path(name).glob("*.jar"))})

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from herdkeeper_e2e import built_images
+from herdkeeper_e2e.client_pod import copy_into
 from herdkeeper_e2e.go_module import go_program
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.object_store import ENDPOINT, SERVING, Keys
@@ -40,9 +38,7 @@ class ObjectStorePod:
         """Serve in a pod of this name within the block, then remove the pod. Raises NotServingError."""
         tools = ToolsPod(kubectl, name, database, image=built_images.SPARK)
         tools.start()
-        with TemporaryDirectory() as folder:
-            shutil.copy2(go_program(SERVER, "linux"), Path(folder) / "s3-server")
-            tools.copy(Path(folder), ".")
+        copy_into(kubectl, name, WORK, {"s3-server": go_program(SERVER, "linux").read_bytes()})
         # A folder of the pod's volume: a container's own file system may lack extended attributes, which hold the ETags.
         serve = ("--program", f"{WORK}/s3-server", "--folder", f"{WORK}/buckets", "--bucket", BUCKET, "--listen", f"0.0.0.0:{_PORT}")
         process = kubectl.start("exec", "-i", tools.name, "--", *_with(keys.variables), *tools.program("object_store", *serve))

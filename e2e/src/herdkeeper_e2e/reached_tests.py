@@ -1,7 +1,8 @@
 """Prints the unit tests that a change can reach: `python -m herdkeeper_e2e.reached_tests`, nearest first.
 
 A change is the difference from the merge base with main, committed or not. It reaches a test if it touches the test's file, its conftest,
-or a directly or indirectly imported module, or another file that the test names, itself or a folder of its path.
+or a module that it imports, directly or not. It also does if it touches another file that the test names, itself or by a folder of its
+path.
 """
 
 from __future__ import annotations

@@ -6,9 +6,7 @@ new image.
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from pathlib import Path
 from herdkeeper.shared.names import IDENTITY_VARIABLE, BookKeeperNames, ObjectKey, secure_ensemble
 from herdkeeper.sql.connection import Credentials
 from herdkeeper_e2e import built_images
-from herdkeeper_e2e.client_pod import client_pod, start_pod
+from herdkeeper_e2e.client_pod import client_pod, copy_into, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
 
@@ -25,7 +23,6 @@ CHECKPOINTS = "/checkpoints"
 IDENTITY, OPERATOR_IDENTITY = "/identity", "/operator-identity"
 """Folders of a pod's own certificate and of the operator's, on a stack whose servers ask for one."""
 SOURCES = Path(__file__).parent
-_UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{WORK}')"
 
 
 @dataclass(frozen=True)
@@ -93,12 +90,8 @@ class ToolsPod:
 
     def copy(self, folder: Path, target: str) -> None:
         """Copies the files of a folder, and of those in it, into `/work/<target>`."""
-        stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w") as archive:
-            for path in sorted(folder.rglob("*")):
-                if path.is_file() and path.suffix != ".pyc":
-                    archive.add(path, f"{target}/{path.relative_to(folder)}")
-        self.kubectl.exec(self.name, "python3", "-c", _UNPACK, stdin=stream.getvalue())
+        files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".pyc")
+        copy_into(self.kubectl, self.name, WORK, {f"{target}/{path.relative_to(folder)}": path.read_bytes() for path in files})
 
     def program(self, module: str, *arguments: str) -> tuple[str, ...]:
         """The command line of a program of herdkeeper_e2e inside the pod."""

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from herdkeeper.api import KINDS
-from herdkeeper.protocol.audit_depth import AuditDepth
-from herdkeeper.protocol.audit_finding import Severity
+from herdkeeper.protocol.audit_finding import AuditDepth, Severity
 from herdkeeper.shared import conditions, names
 from herdkeeper.shared.reason import Reason
 from herdkeeper_e2e.monitoring.queries import asked_by, known_labels

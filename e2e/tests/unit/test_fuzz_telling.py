@@ -9,7 +9,7 @@ from typing import Any, cast
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import SqlError
 from herdkeeper_e2e.fuzz.judgement import Contents, Kind
-from herdkeeper_e2e.fuzz.telling import Script
+from herdkeeper_e2e.fuzz.script import Script
 from herdkeeper_e2e.fuzz.world import Stuck, World
 
 FENCED = (409, {"error": "this node does not write tablespace s1: ask its leader"})

@@ -149,4 +149,4 @@ def test_a_missing_list_is_named(tmp_path):
 
 
 def test_the_page_of_judgements_is_there():
-    assert judged((REPOSITORY / "docs/security.md").read_text())
+    assert judged((REPOSITORY / "docs/known-vulnerabilities.md").read_text())

@@ -1,4 +1,5 @@
 """Random stories of SQL statements and faults, played on real servers that are plain processes, without Kubernetes.
 
-`story` draws them (pure), `world` has the processes, `telling` plays one, `judgement` finds violations, `folding` folds the logs.
+`story` draws them (pure), `world` has the processes, `script` has one tablespace's part of a story,
+`telling` plays the whole one, and `judgement` finds violations.
 """

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from herdkeeper_e2e.fuzz.conversation import Note
+from herdkeeper_e2e.fuzz.script import Script
 from herdkeeper_e2e.fuzz.story import Act, Trouble
 from herdkeeper_e2e.fuzz.world import BOOKIES, World
-
-if TYPE_CHECKING:
-    from herdkeeper_e2e.fuzz.telling import Script
 
 COME_FIRST = (Trouble.LEAVE_BOOKIE, Trouble.CLOSE_UNDER_TRANSACTIONS, Trouble.LONG_ABSENCE, Trouble.FULL_DISK)
 """Troubles that precede the scripts of their act."""

@@ -12,6 +12,7 @@ Limits = tuple[tuple[float | None, Colour], ...]
 """The colour of the smallest values, then the values from which on there is another one."""
 _WIDTH, _HEIGHT = 24, 8
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_CHOICE_OF_SOURCE = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def as_json(dashboard: Dashboard) -> str:
         "editable": True,
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
-        "templating": {"list": [_datasource(), *map(_variable, dashboard.variables)]},
+        "templating": {"list": [_CHOICE_OF_SOURCE, *map(_variable, dashboard.variables)]},
         "panels": [{"id": number, **panel} for number, panel in enumerate(panels, 1)],
     }
     return json.dumps(document, indent=1) + "\n"
@@ -153,10 +154,6 @@ def _defaults(panel: Panel) -> dict[str, Any]:
         found |= {} if look.low is None else {"min": look.low}
         found |= {"custom": {"thresholdsStyle": {"mode": "dashed"}}} if look.limits else {}
     return found
-
-
-def _datasource() -> dict[str, Any]:
-    return {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
 
 
 def _variable(variable: Variable) -> dict[str, Any]:

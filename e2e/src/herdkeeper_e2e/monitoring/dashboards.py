@@ -33,6 +33,11 @@ def _by_tablespace_and_pod(query: str) -> Query:
     return Query(f"max by (namespace, tablespace, pod) ({query})", "{{namespace}} {{tablespace}} {{pod}}")
 
 
+def _age(metric: str, of: str, label: str) -> Query:
+    """How long ago a moment is that the operator tells for each `label`."""
+    return Query(f"time() - max by (namespace, {label}) ({metric}{{{of}}})", "{{namespace}}/{{" + label + "}}")
+
+
 STACK = Dashboard(
     uid="herdkeeper-stack",
     title="Herdkeeper / Stack",
@@ -74,30 +79,21 @@ STACK = Dashboard(
             Panel(
                 "Age of the newest verified Checkpoint",
                 "By ScheduledCheckpoint. It grows to one period of the schedule and falls back.",
-                Query(
-                    f"time() - max by (namespace, schedule) (herdkeeper_checkpoint_last_verified_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{namespace}}/{{schedule}}",
-                ),
+                _age("herdkeeper_checkpoint_last_verified_timestamp_seconds", _RESOURCE, "schedule"),
                 _SECONDS,
                 if_none=_none("No schedule has a verified Checkpoint"),
             ),
             Panel(
                 "Recovery window",
                 "How far back moments can be restored from the archive.",
-                Query(
-                    f"time() - max by (namespace, tablespace) (herdkeeper_recovery_window_begins_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{namespace}}/{{tablespace}}",
-                ),
+                _age("herdkeeper_recovery_window_begins_timestamp_seconds", _RESOURCE, "tablespace"),
                 _SECONDS,
                 if_none=_none("No moment can be restored from an archive"),
             ),
             Panel(
                 "What the archive lacks",
                 "How old the newest archived moment is: what a loss of all bookies would cost.",
-                Query(
-                    f"time() - max by (namespace, tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_RESOURCE}}})",
-                    "{{namespace}}/{{tablespace}}",
-                ),
+                _age("herdkeeper_archive_current_timestamp_seconds", _RESOURCE, "tablespace"),
                 _SECONDS,
                 if_none=_none("No log is archived"),
             ),
@@ -137,10 +133,7 @@ STACK = Dashboard(
             Panel(
                 "Restore drills",
                 "How long the newest successful one took, by schedule.",
-                Query(
-                    f"max by (namespace, schedule) (herdkeeper_restore_drill_seconds{{{_RESOURCE}}})",
-                    "{{namespace}}/{{schedule}}",
-                ),
+                Query(f"max by (namespace, schedule) (herdkeeper_restore_drill_seconds{{{_RESOURCE}}})", "{{namespace}}/{{schedule}}"),
                 _SECONDS,
                 if_none=_none("No drill has succeeded"),
             ),
@@ -220,10 +213,7 @@ BOOKKEEPER = Dashboard(
             Panel(
                 "For how long",
                 "Since the oldest of these marks. An alert begins after an hour.",
-                Query(
-                    f"time() - max by (namespace, bookkeeper) (herdkeeper_under_replicated_since_timestamp_seconds{{{_OF_BOOKKEEPER}}})",
-                    "{{namespace}}/{{bookkeeper}}",
-                ),
+                _age("herdkeeper_under_replicated_since_timestamp_seconds", _OF_BOOKKEEPER, "bookkeeper"),
                 Look("s", limits=red_from(3600)),
                 if_none=_none("No ledger lacks a copy"),
             ),
@@ -236,11 +226,7 @@ BOOKKEEPER = Dashboard(
                 _by_pod(f'{{__name__=~"bookie_ledger_dir_.*_usage", {_BOOKKEEPER}}}'),
                 Look("percent", limits=((None, "green"), (85, "orange"), (95, "red"))),
             ),
-            Panel(
-                "Writable ledger directories",
-                "By bookie. 0 means read-only.",
-                _by_pod(f"bookie_ledger_writable_dirs{{{_BOOKKEEPER}}}"),
-            ),
+            Panel("Writable ledger directories", "By bookie. 0 means read-only.", _by_pod(f"bookie_ledger_writable_dirs{{{_BOOKKEEPER}}}")),
         ),
         row(
             "Adds",
@@ -251,10 +237,7 @@ BOOKKEEPER = Dashboard(
                 _REQUESTS,
             ),
             Panel(
-                "Bytes written",
-                "Of entries, a second, by bookie.",
-                _by_pod(f"rate(bookie_WRITE_BYTES{{{_BOOKKEEPER}}}[5m])"),
-                Look("Bps"),
+                "Bytes written", "Of entries, a second, by bookie.", _by_pod(f"rate(bookie_WRITE_BYTES{{{_BOOKKEEPER}}}[5m])"), Look("Bps")
             ),
             Panel(
                 "Latency of adds",
@@ -328,7 +311,7 @@ SQL = Dashboard(
                     "and herdkeeper_node_leads == 1)"
                     f" - on (namespace, name, tablespace) group_right () (herdkeeper_node_log_entry{{{_TABLESPACE}}} "
                     "and on (namespace, name, tablespace, pod) (herdkeeper_node_log_ledger == on (namespace, name, tablespace) "
-                    "group_left () max by (namespace, name, tablespace) (herdkeeper_node_log_ledger)))",
+                    "group_left () max by (namespace, name, tablespace) (herdkeeper_node_log_ledger)))"
                 ),
                 Look(limits=red_from(100_000)),
             ),
@@ -363,10 +346,7 @@ SQL = Dashboard(
             Panel(
                 "What the archive lacks",
                 "How old the newest archived moment is.",
-                Query(
-                    f"time() - max by (namespace, tablespace) (herdkeeper_archive_current_timestamp_seconds{{{_OF_TABLESPACE}}})",
-                    "{{namespace}}/{{tablespace}}",
-                ),
+                _age("herdkeeper_archive_current_timestamp_seconds", _OF_TABLESPACE, "tablespace"),
                 _SECONDS,
                 if_none=_none("No log is archived"),
             ),
@@ -381,10 +361,7 @@ SQL = Dashboard(
             ),
             Panel("Heap", "In use, by node.", _by_pod(f'jvm_memory_bytes_used{{{_HERDDB}, area="heap"}}'), Look("bytes")),
             Panel(
-                "Direct memory",
-                "In use, by node: network buffers.",
-                _by_pod(f"jvm_memory_direct_bytes_used{{{_HERDDB}}}"),
-                Look("bytes"),
+                "Direct memory", "In use, by node: network buffers.", _by_pod(f"jvm_memory_direct_bytes_used{{{_HERDDB}}}"), Look("bytes")
             ),
         ),
     ),

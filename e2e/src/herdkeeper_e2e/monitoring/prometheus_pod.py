@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import yaml
 
 from herdkeeper_e2e import built_images
-from herdkeeper_e2e.client_pod import client_pod, start_pod
+from herdkeeper_e2e.client_pod import client_pod, copy_into, start_pod
 from herdkeeper_e2e.go_module import go_program
 from herdkeeper_e2e.kubectl import Kubectl, Object
 
@@ -22,7 +20,6 @@ VERSION = "v3.16.0"
 NAME = "prometheus"
 LABELS = {"app.kubernetes.io/name": NAME}
 _WORK, _ADDRESS = "/work", "127.0.0.1:9090"
-_UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{_WORK}')"
 _GET = f"""
 import sys, urllib.parse, urllib.request
 path, asked = sys.argv[1], urllib.parse.urlencode([tuple(each.split("=", 1)) for each in sys.argv[2:]])
@@ -55,9 +52,9 @@ class PrometheusPod:
         files = {f"rules-{number}.yaml": yaml.safe_dump(rule).encode() for number, rule in enumerate(rules)}
         configuration = scrape_configuration(rendered) | {"rule_files": sorted(files)}
         files["prometheus.yaml"] = yaml.safe_dump(configuration).encode()
-        self._copy({**files, NAME: go_program(NAME, "linux").read_bytes()})
+        copy_into(self.kubectl, NAME, _WORK, {**files, NAME: go_program(NAME, "linux").read_bytes()})
         settings = (f"--config.file={_WORK}/prometheus.yaml", f"--storage.tsdb.path={_WORK}/data", f"--web.listen-address={_ADDRESS}")
-        run = f"cd {_WORK} && chmod +x {NAME} && exec ./{NAME} {' '.join(settings)} >log 2>&1 </dev/null &"
+        run = f"cd {_WORK} && exec ./{NAME} {' '.join(settings)} >log 2>&1 </dev/null &"
         self.kubectl.exec(NAME, "sh", "-c", run)
 
     def log(self) -> str:
@@ -81,15 +78,6 @@ class PrometheusPod:
         """Returns the data of an answer of its API. Raises KubectlError where it does not answer."""
         asked = [f"{name}={value}" for name, value in (parameters or {}).items()]
         return json.loads(self.kubectl.exec(NAME, "python3", "-c", _GET, path, *asked))["data"]
-
-    def _copy(self, files: Mapping[str, bytes]) -> None:
-        stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w") as archive:
-            for name, content in files.items():
-                entry = tarfile.TarInfo(name)
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
-        self.kubectl.exec(NAME, "python3", "-c", _UNPACK, stdin=stream.getvalue())
 
     def _manifest(self) -> Object:
         volumes = [{"name": "work", "emptyDir": {}}]

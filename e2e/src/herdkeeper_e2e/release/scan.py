@@ -1,6 +1,6 @@
 """Finds known vulnerabilities in the images: `python -m herdkeeper_e2e.release.scan 0.2.0` looks up the lists of dist/ at osv.dev.
 
-Exit code 0: none, or only those that docs/security.md names; 1: others; 2: osv.dev did not answer, or a list is missing.
+Exit code 0: none, or only those that docs/known-vulnerabilities.md names; 1: others; 2: osv.dev did not answer, or a list is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from herdkeeper_e2e.release.source import IMAGES, REPOSITORY, Build, own_archite
 
 DATABASE = "https://api.osv.dev"
 """OSV: advisories of PyPI, Maven and Debian, and of many others. Source: https://google.github.io/osv.dev/api/."""
-JUDGED = "docs/security.md"
+JUDGED = "docs/known-vulnerabilities.md"
 _DEBIAN = {"debian-12": "Debian:12"}
 _BATCH = 500
 _PAGES = 20
