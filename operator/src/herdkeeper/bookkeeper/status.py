@@ -68,9 +68,7 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
 
 
 def _encrypted(fleet: BookieFleet) -> dict[str, Health]:
-    """Returns the condition Encrypted by its type; the previous one while the ensemble is unknown. Nothing if bookies refuse plain text, or
-    have no certificates as their ensemble.
-    """
+    """Returns the condition Encrypted by its type, or nothing without plain text or certificates; the previous one while unknown."""
     before = condition(fleet.cluster, ENCRYPTED)
     if before is not None and not isinstance(fleet.store, MetadataStore):
         return {ENCRYPTED: Health("False", Reason.PLAINTEXT_ACCEPTED, before.message)}

@@ -155,9 +155,7 @@ def is_signed_by(certificate: x509.Certificate, signer: x509.Certificate) -> boo
 
 
 def renewal_time(certificate: str, life: timedelta) -> datetime:
-    """Returns when two thirds of a certificate's lifetime are over. That is `life`, or less if it is not valid for so long. Raises
-    ValueError for an invalid one.
-    """
+    """Returns when two thirds of a certificate's lifetime are over: of `life`, or of its own if shorter. Raises ValueError."""
     loaded = x509.load_pem_x509_certificate(certificate.encode())
     end: datetime = loaded.not_valid_after_utc
     return end - min(life, end - loaded.not_valid_before_utc) * (1 - RENEWED_AFTER)
@@ -193,9 +191,7 @@ def authority_data(authority: Authority) -> dict[str, str]:
 
 
 def read_authority(name: str, data: Mapping[str, str]) -> Authority:
-    """Returns the authority in a Secret. Raises ValueError naming a missing or damaged key: an unreadable authority is never replaced by
-    one that nobody trusts.
-    """
+    """Returns the authority in a Secret. Raises ValueError naming a missing or damaged key: nothing replaces what can't be read."""
     signing, following, number = _pair(_SIGNING, data), _pair(_FOLLOWING, data), data.get(_GENERATION, "")
     if signing is None:
         raise ValueError(f"{_SIGNING}.crt or {_SIGNING}.key is missing")

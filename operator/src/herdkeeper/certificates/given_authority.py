@@ -52,9 +52,7 @@ def given_authority(values: Mapping[str, str], now: datetime) -> KeyPair:
 
 
 def is_namesake(one: KeyPair, other: KeyPair) -> bool:
-    """Returns whether two authorities have one subject, but not one key under one identifier. No member can trust both: ZooKeeper knows
-    them by subject, in whatever case.
-    """
+    """Whether two authorities have one subject, and not one key. No member can trust both: ZooKeeper knows them by subject."""
     first, second = (x509.load_pem_x509_certificate(each.certificate.encode()) for each in (one, other))
     # The key identifier, too: a process that knows one of two identifiers refuses certificates with the other.
     same_key = first.public_key() == second.public_key() and named_key(first) == named_key(second)

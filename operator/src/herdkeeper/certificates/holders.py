@@ -68,9 +68,7 @@ def due_secrets(
 def due_changes(
     holders: Iterable[Holder], held: Mapping[str, Mapping[str, str]], authority: Authority, fresh_key: Callable[[], str], validity: Validity
 ) -> tuple[Change, ...]:
-    """Returns the Secrets that differ from their intent. `held` has the contents of all existing ones, by name: a Secret that it lacks
-    counts as new, and gets another certificate.
-    """
+    """Returns the Secrets that differ from their intent. One that `held`, the existing contents by name, lacks gets a new certificate."""
     changes = []
     for holder in holders:
         there = held.get(holder.secret, {})

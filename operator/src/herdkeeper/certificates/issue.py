@@ -116,9 +116,7 @@ def named_key(certificate: x509.Certificate) -> bytes | None:
 
 
 def _identifier_of(signer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    """Returns the identifier of the signer's key, as its certificate has it: OpenSSL and Java refuse another one. It is not always a SHA-1
-    of the key (of Go 1.25 it is not).
-    """
+    """Returns the identifier of the signer's key as its certificate has it, which is not always a SHA-1: OpenSSL and Java compare it."""
     own = named_key(signer)
     if own is None:
         return x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())  # type: ignore[arg-type]  # of a curve

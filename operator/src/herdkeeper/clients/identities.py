@@ -20,9 +20,7 @@ from herdkeeper.tls.identity import Identity
 
 
 def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
-    """Return the Secret's current content. Raises only OSError, even if the API server does not answer: another error would end a session's
-    thread, and it would never reconnect.
-    """
+    """Return the Secret's current content. Raises only OSError: any other error would end a session's thread, which never reconnects."""
     try:
         values = kubernetes.secret(secret) or {}
     except (ApiException, HTTPError) as error:
@@ -34,9 +32,7 @@ def read_identity(kubernetes: KubernetesReader, secret: ObjectKey) -> Identity:
 
 
 def observe_identities(owner: Resource, holders: Sequence[Holder], zookeeper_address: str, kubernetes: KubernetesReader) -> DueSecrets:
-    """Returns which Secrets of a resource on the ensemble at `host:port,host:port` are due; none if the ensemble requires no
-    certificates.
-    """
+    """Returns which Secrets of a resource on the ensemble at `host:port,host:port` are due; none if that requires no certificates."""
     ensemble = secure_ensemble(zookeeper_address, owner.metadata.namespace)
     if ensemble is None:
         return NOTHING_DUE

@@ -273,18 +273,14 @@ class KubernetesReader:
         return Objects(_by_name(found))
 
     def with_claims(self, objects: Objects, namespace: str, claims: Iterable[str], mark: str) -> Objects:
-        """Returns the objects with volume claims of these names that lack the owner's labels but carry the annotation `mark`: they hold the
-        same data.
-        """
+        """Returns the objects, with volume claims of these names that have the annotation `mark` instead of the owner's labels."""
         unseen = (ObjectKey(namespace, name) for name in claims if name not in objects.claims)
         found = (document for key in unseen if (document := self.document("v1", "PersistentVolumeClaim", key)) is not None)
         marked = (document for document in found if mark in (document["metadata"].get("annotations") or {}))
         return Objects({**objects.items, **_by_name(marked)})
 
     def with_secrets(self, objects: Objects, namespace: str, secrets: Iterable[str]) -> Objects:
-        """Returns the objects with Secrets of these names that lack the owner's labels, as `kubectl replace` leaves them. They are used by
-        their names.
-        """
+        """Returns the objects, with Secrets of these names that lack the owner's labels, as `kubectl replace` leaves them."""
         unseen = (ObjectKey(namespace, name) for name in secrets if objects.get("Secret", name) is None)
         found = (document for key in unseen if (document := self.document("v1", "Secret", key)) is not None)
         return Objects({**objects.items, **_by_name(found)})
@@ -305,9 +301,7 @@ class KubernetesReader:
         return self.secret(key) if document is None else values_of_secret(document)
 
     def claim_since(self, key: ObjectKey) -> str | None:
-        """Returns when a volume claim was made; None if there is none, or it is being deleted. If the operator did not make it, this may be
-        minutes old.
-        """
+        """Returns when a volume claim was made; None if there is none, or it is being deleted. The answer may be minutes old."""
         claim = self._source.get_recent("v1", "PersistentVolumeClaim", key)
         return None if claim is None or "deletionTimestamp" in claim["metadata"] else str(claim["metadata"]["creationTimestamp"])
 

@@ -194,9 +194,7 @@ class KubernetesWriter:
             return answer
 
     def _is_gone(self, resource: Resource, refusal: BaseException | None) -> bool:
-        """Returns whether the refusal means that the resource is gone. A conflict may have another cause, and then nothing else would show
-        that the status is not written.
-        """
+        """Whether the resource is gone. A conflict may have another cause, and nothing else would show that the status is not written."""
         if not isinstance(refusal, ApiException) or refusal.status not in (404, 409):
             return False
         if refusal.status == 404:
@@ -297,9 +295,7 @@ def _message_of(error: ApiException, what: str) -> str:
 
 
 def _removal(found: Json, wanted: Json) -> Json:
-    """Returns the merge patch that removes from `found` what is not `wanted`: fields, and conditions by type. Apply replaces other lists
-    as a whole.
-    """
+    """Returns the merge patch that removes from `found` the fields, and conditions by type, that are not `wanted`: an apply leaves them."""
     patch: Json = {}
     for name, value in found.items():
         if wanted.get(name) is None:

@@ -102,9 +102,7 @@ class PagedReads:
         self._threads = 0
 
     def ask(self, place: str, question: Question, begin: Callable[[], PagedRead], wake: Wake | None = None) -> str | None:
-        """Begins a read, unless the same is being read at this place. Returns None if it ended within a moment, else how far it is; `wake`
-        is then called at its end.
-        """
+        """Begins a read, unless it is under way. Returns None if it ended in a moment, else how far it is; its end calls `wake`."""
         with self._changed:
             now = self._now()
             running = self._running.get(place)
@@ -126,9 +124,7 @@ class PagedReads:
             return None if found is None else found.told(self._now())
 
     def take(self, place: str, question: Question) -> PagedAnswer | None:
-        """Returns the answer to exactly this question, to act by it. Each answer is taken once, and soon: what is done changes what the
-        next one is to tell.
-        """
+        """Returns the answer to exactly this question, to act by it. It is taken once, and soon: what is done changes the next one."""
         with self._changed:
             found, now = self._ended.get(place), self._now()
             if found is None or found.taken or found.question != question or now - found.ended > LONGEST_USE_SECONDS:

@@ -85,9 +85,7 @@ class Znode:
 
 @dataclass(frozen=True)
 class MembershipChange:
-    """An incremental reconfig: joining or changed servers (`server.<id>=…` lines), ids of leaving ones, and the membership's version that
-    was read.
-    """
+    """An incremental reconfig: joining or changed servers (`server.<id>=…` lines), ids of leaving ones, and the version that was read."""
 
     joining: tuple[str, ...]
     leaving: tuple[int, ...]
@@ -160,9 +158,7 @@ class Znodes:
         return self._ask("many znodes", get)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]], access: Mapping[str, Access] = NO_ACCESS) -> None:
-        """Create persistent znodes in one transaction: all of them or none. `access`, by path, is for those that don't get their
-        parent's.
-        """
+        """Create persistent znodes in one transaction: all or none. `access`, by path, is for those that don't get their parent's."""
 
         def create() -> None:
             transaction = self._client.transaction()
@@ -307,9 +303,7 @@ class Contact:
         self.asked_at = time.monotonic()
 
     def znodes(self) -> Znodes:
-        """Returns the ensemble's znodes. Raises EnsembleError if no member answers; at once if that has lasted for CONNECT_SECONDS:
-        otherwise all workers would wait for it.
-        """
+        """Returns the znodes. Raises EnsembleError if no member answers; at once after CONNECT_SECONDS of that, for the workers' sake."""
         with self._changed:
             if self._chosen is not None and not self._chosen.usable:
                 self._try_all(self._chosen.next_patience_seconds())

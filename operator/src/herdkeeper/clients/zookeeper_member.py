@@ -158,15 +158,11 @@ class MemberSession:
                 self._patience_seconds = ANSWER_SECONDS
 
     def next_patience_seconds(self) -> float:
-        """Returns how long the next session waits for its first answer: longer if this one waited in vain, so that slow members are heard
-        eventually.
-        """
+        """Returns how long the next session waits for its first answer: longer if this one waited in vain, since members may be slow."""
         return min(2 * self._patience_seconds, LONGEST_ANSWER_SECONDS) if self._silent else ANSWER_SECONDS
 
     def watched_by(self, wake: Wake | None) -> Wake | None:
-        """Returns a watch that is also called when the session ends: kazoo does not notify the watchers of a stopped one. Another session
-        follows one that watches too much.
-        """
+        """Returns a watch that is called when the session ends, too, unlike kazoo's. A session that watches too much is replaced."""
         if wake is not None:
             self._wakes.add(wake)
             self._silent = self._silent or len(self.client._data_watchers) + len(self.client._child_watchers) > MOST_WATCHED

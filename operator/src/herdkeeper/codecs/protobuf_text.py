@@ -17,9 +17,7 @@ from herdkeeper.codecs.protobuf_wire import write_field
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """Number of a field, and how its text becomes a wire value: by an enum's names, as a nested message with its own fields,
-    or as it is.
-    """
+    """Number of a field, and how its text becomes a wire value: by an enum's names, as a message with its own fields, or as it is."""
 
     number: int
     names: type[Enum] | None = None

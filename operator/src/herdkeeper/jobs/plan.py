@@ -114,9 +114,7 @@ def _waiting_for_others(seen: CheckpointRun) -> Plan | None:
 
 
 def plan_audit(seen: AuditRun, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
-    """Create the Job, unless it exists or the run has ended; recreate a paused run's when its window opens. Unhealthy clusters are audited,
-    too: they need it most.
-    """
+    """Create the Job unless it exists or the run has ended; again when a paused run's window opens. Unhealthy clusters are audited, too."""
     audit, now = seen.audit, seen.now
     if audit.is_over:
         return Plan()
@@ -140,9 +138,7 @@ def plan_audit(seen: AuditRun, spark_image: str, driver_role: str = names.DRIVER
 
 
 def _resume(seen: AuditRun) -> Plan:
-    """Delete the Job of a paused run when the window opens. The next one, with the same name and run id, resumes. Wait for a Job of an
-    earlier audit to go.
-    """
+    """Delete a paused run's Job when the window opens: the next one has its name and run id. Wait for a Job of an earlier audit to go."""
     if seen.run.earlier is not None:
         return Plan.waiting(Reason.WAITING_FOR_OTHERS, seen.run.earlier, requeue.SOON)
     opens = seen.resumes_at
@@ -213,9 +209,7 @@ def _followers(tablespace: Tablespace) -> list[ReplicaStatus]:
 
 
 def _http_secrets(tablespace: Tablespace, herddb: HerdDBCluster, nodes: Objects, log: LogStore) -> dict[str, str]:
-    """Returns host:port of the replicas' nodes whose HTTP port speaks TLS, and the Secret that verifies each. A missing pod counts as what
-    the StatefulSet will make.
-    """
+    """Returns host:port of the replicas' nodes that speak HTTP over TLS, and the Secret of each. A missing pod counts as its template."""
     tls, stateful_set = tls_of(herddb, log), herddb.names.stateful_set
     template = (nodes.get("StatefulSet", stateful_set) or {}).get("spec", {}).get("template")
     found = dict[str, str]()

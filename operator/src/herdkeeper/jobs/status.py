@@ -21,9 +21,7 @@ from herdkeeper.spark.run import Run
 
 
 def summarize_checkpoint(seen: CheckpointRun) -> Summary:
-    """Returns the phase, and for an ended run LSN, rows and bytes. Facts about an ended run stay, even if it is deleted and
-    its Job gone.
-    """
+    """Returns the phase; of an ended run LSN, rows and bytes, too. Facts about it stay, even if it is deleted and its Job gone."""
     checkpoint = seen.checkpoint
     deleting = checkpoint.metadata.deletion_timestamp is not None
     if checkpoint.is_over or (deleting and checkpoint.status is not None and seen.run.job is None):
@@ -34,9 +32,7 @@ def summarize_checkpoint(seen: CheckpointRun) -> Summary:
 
 
 def summarize_audit(seen: AuditRun) -> Summary:
-    """Returns the phase, and for an ended run what was audited and found; for a paused one the same so far. Facts about an
-    ended run stay.
-    """
+    """Returns the phase, and what was audited and found; of a paused run so far. Facts about an ended run stay."""
     audit, run = seen.audit, seen.run
     if audit.is_over:
         return _kept(audit)

@@ -110,9 +110,7 @@ class Delete:
 
 
 def deletions(items: Iterable[Json | None], reason: Reason) -> tuple[Delete, ...]:
-    """Returns a deletion for each object that exists and is not already being deleted. Objects that hold data must be unchanged since the
-    read.
-    """
+    """Returns deletions of the objects that exist and are not being deleted. Those that hold data must be unchanged since the read."""
     found = (item for item in items if item is not None and not item["metadata"].get("deletionTimestamp"))
     return tuple(
         Delete(
@@ -294,9 +292,7 @@ class SetLogPin(InZooKeeper):
 
 @dataclass(frozen=True)
 class SetArchiveExpiry(InZooKeeper):
-    """Set by compare-and-set what the archiver may delete; nothing if `order` is None. `version` is that of the order read, None if there
-    was none.
-    """
+    """Set by compare-and-set what the archiver may delete; None: nothing. `version` is that of the order read, None if there was none."""
 
     path: str
     order: ExpiryOrder | None
@@ -394,9 +390,7 @@ class DropTablespace:
 
 @dataclass(frozen=True)
 class DeleteLogs(InZooKeeper):
-    """Delete the ledgers of HerdDB's ledger lists, then the lists, which DROP leaves behind. `uuids`: the tablespaces; None: the whole
-    database.
-    """
+    """Delete the ledgers of HerdDB's ledger lists, then the lists, which DROP leaves. `uuids`: the tablespaces; None: all of them."""
 
     ledgers_root: str
     herd_root: str

@@ -35,9 +35,7 @@ class _Guarded:
 
 
 def with_network_policies(plan: Plan, cluster: Servers, objects: Objects, operator_namespace: str) -> Plan:
-    """Returns the plan with the resource's policies, once there are servers. They come last: nothing waits for them, and the API server may
-    refuse them.
-    """
+    """Returns the plan with the resource's policies, once there are servers. They come last: nothing waits for them."""
     made = (action.manifest["kind"] for action in plan.actions if isinstance(action, Apply))
     if "StatefulSet" not in made and not objects.of_kind("StatefulSet"):
         return plan
@@ -66,9 +64,7 @@ def _added_to(manifest: Json, objects: Objects) -> Apply | None:
 
 
 def admit_moved_operator(objects: Objects, operator_namespace: str) -> tuple[Action, ...]:
-    """Returns the actions by which live policies admit the operator from its present namespace alone. All else in them stays: this is for
-    a resource whose spec is refused.
-    """
+    """Returns the actions by which live policies of a refused resource admit the operator from its present namespace, and no more."""
     actions = list[Action]()
     for live in objects.of_kind(KIND):
         spec = {**live["spec"], "ingress": [_admitting(rule, operator_namespace) for rule in live["spec"].get("ingress") or []]}
@@ -100,9 +96,7 @@ def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Js
 
 
 def _unused_ports(cluster: Servers) -> frozenset[int]:
-    """The client ports at which an ensemble does not listen. One without an authority may have been founded in plain text, whatever its
-    spec says.
-    """
+    """The client ports without a listener. An ensemble without an authority may have been founded in plain text, whatever its spec says."""
     if not isinstance(cluster, ZooKeeperCluster):
         return frozenset()
     if not cluster.has_certificates:

@@ -164,9 +164,7 @@ def secured(container: Json) -> Json:
 
 
 def literal(text: str) -> str:
-    """Returns a text as an argument, or a variable's value, has to be written. Kubernetes replaces `$(NAME)` there by another variable of
-    the container, such as a password.
-    """
+    """Returns a text as an argument or variable is written: Kubernetes replaces `$(NAME)` there by another variable, e.g. a password."""
     return text.replace("$", "$$")
 
 

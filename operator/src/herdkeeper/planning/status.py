@@ -264,9 +264,7 @@ def kstatus_conditions(resource: Resource, ready: Health, progressing: Health) -
 
 
 def _is_unfinished(resource: Resource) -> bool:
-    """Returns whether a paused resource has declared changes that were not finished. Nothing is planned while it is paused, so the last
-    known state is kept.
-    """
+    """Returns whether a paused resource has unfinished declared changes: nothing is planned meanwhile, so the last known state counts."""
     before = resource.status
     if before is None or before.observed_generation != resource.metadata.generation:
         return True

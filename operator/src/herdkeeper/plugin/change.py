@@ -43,9 +43,7 @@ def annotate(kind: Kind, name: str, annotations: Json, sentence: str) -> Patch:
 
 
 def carry_out(call: Call, changes: Sequence[Change]) -> Answer:
-    """Make the changes in order. Of several, each is checked first: one that is refused (ClusterError) leaves nothing of the others. With
-    `--dry-run`, nothing changes.
-    """
+    """Make the changes in order; with `--dry-run` none. Several are checked first, so that a refused one (ClusterError) leaves none."""
     held_up: dict[str, str] = {}
     rounds = (True,) if call.given.dry_run else (True, False) if len(changes) > 1 else (False,)
     for dry_run in rounds:

@@ -115,9 +115,7 @@ def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
 
 
 def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
-    """Returns the resource that an argument names as `KIND/NAME`, with the kind's name, plural or short name. `kinds` are those that the
-    command is for; another one is found, too.
-    """
+    """Returns the resource `KIND/NAME`, by the kind's name, plural or short name. Errors tell of `kinds`; others are found, too."""
     word, slash, name = written.partition("/")
     kind = resource_kind(word)
     if not slash or not name:

@@ -35,9 +35,7 @@ class Row:
 
 
 def rows_of(pages: Mapping[str, str]) -> Iterator[Row]:
-    """Yields the rows whose first cell begins with a reason, from pages (file name -> Markdown). Not those of tables about verdicts: one of
-    them has the name of a reason.
-    """
+    """Yields rows that begin with a reason, from pages (file name -> Markdown). Not of tables about verdicts: one has a reason's name."""
     for page, text in pages.items():
         heading = head = ""
         lines = text.splitlines()
@@ -64,8 +62,6 @@ def rows_about(reason: Reason) -> tuple[Row, ...]:
 
 
 def _reasons(subject: str) -> tuple[str, ...]:
-    """Returns the reasons at the beginning of a first cell: `DrillFailed, DrillOverdue`, `NodeLost (on NodesReachable)`,
-    `True, Drilled`.
-    """
+    """Returns the reasons that begin a first cell: `DrillFailed, DrillOverdue`, `NodeLost (on NodesReachable)`, `True, Drilled`."""
     words = re.findall(r"[A-Za-z]+", subject.partition("(")[0].replace("`", ""))
     return tuple(word for word in words if reason_of(word) is not None)

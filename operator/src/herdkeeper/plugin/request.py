@@ -118,9 +118,7 @@ def wait_until(call: Call, kind: Kind, name: str, outcome_of: Callable[[Json], O
 
 
 def awaited(call: Call, answer: Answer, subject: Awaited) -> Answer:
-    """With `--wait`, an answer that is fine, and what a wait came to; else the answer. Its text is written at once, and then what the
-    resource says, whenever that changes.
-    """
+    """Returns what a wait came to; without `--wait`, the answer. Tells the answer at once, then what the resource says, as it changes."""
     if answer.exit_code != FINE or not call.given.wait or call.given.dry_run:
         return answer
     call.tell(answer.text)

@@ -28,9 +28,7 @@ MOST_HISTORY = 10_000
 
 
 def shell(call: Call, database: Database) -> Answer:
-    """Read statements until the end of input. One that is refused or interrupted ends nothing; a broken connection is replaced for the
-    next.
-    """
+    """Read statements until the end of input. One that is refused or interrupted ends nothing; a broken connection is replaced."""
     if call.given.output != "text":
         raise BadInputError(f"--output {call.given.output}: a shell shows text; give the statements with --command, or remove it")
     call.screen.write(f"tablespace {database.tablespace}: end each statement with `;`, leave with \\q")

@@ -81,9 +81,7 @@ def stacks(resources: Sequence[Json], pods: Sequence[Json], now: datetime.dateti
 
 
 def without_replaced(pods: Sequence[Json]) -> Iterator[Json]:
-    """Yields all pods but those that have failed and that another one has replaced. Kubernetes keeps them, e.g. each evicted pod of a
-    Deployment, and the first try of a Job.
-    """
+    """Yields all pods but failed ones that another one replaced: Kubernetes keeps e.g. each evicted pod, and a Job's first try."""
     newest: dict[tuple[str | None, ...], str] = {}
     for pod in pods:
         newest[_purpose(pod)] = max(newest.get(_purpose(pod), ""), _created(pod))
@@ -158,9 +156,7 @@ def _trouble(entry: Json) -> Trouble:
 
 
 def _is_wrong(item: Json, entry: Json) -> bool:
-    """Returns whether a condition shows a problem. Progressing does only if it needs a person, and Ready does not say it; an active
-    run is just not Ready yet.
-    """
+    """Whether a condition shows a problem. Progressing only if it needs a person and Ready does not say it. An active run is not Ready."""
     reason = reason_of(entry["reason"])
     needs_person = reason is not None and reason.needs_person
     if entry["type"] == "Progressing":
@@ -326,9 +322,7 @@ def _without_earlier_runs(resources: Sequence[Json]) -> Iterator[Json]:
 
 
 def _covers(later: Json, audit: Json) -> bool:
-    """Whether a later audit has looked at all at which an earlier one had looked, and as closely: a sample misses damage, and a bookie that
-    is away shows none.
-    """
+    """Whether a later audit has looked at all that an earlier one had, and as closely: a sample, or an absent bookie, shows less."""
     if (later["kind"], parent_of(later)) != (audit["kind"], parent_of(audit)) or _created(later) <= _created(audit):
         return False
     status = later.get("status") or {}

@@ -64,9 +64,7 @@ def _end(connection: socket.socket) -> None:
 
 
 class HealthServer:
-    """`trouble` answers why the process is not alive, `awaited` what it needs to be ready; None if nothing. A process that waits for the
-    Lease is alive and ready: it stands by.
-    """
+    """`trouble`: why the process is not alive; `awaited`: what it needs to be ready; or None. One that waits for the Lease stands by."""
 
     def __init__(self, port: int, trouble: Callable[[], str | None], awaited: Callable[[], str | None]) -> None:
         self._server = _Server(("", port), _handler(trouble, awaited))

@@ -96,9 +96,7 @@ class Finding:
 
     @property
     def entries_of_copies(self) -> int:
-        """Number of entries of a finding about copies. Findings about a placement, a whole bookie, or entries with all their copies don't
-        count.
-        """
+        """Number of entries of a finding about copies; 0 of one about a placement, a whole bookie, or entries with all copies."""
         if (
             self.severity is Severity.LOW
             or self.kind is FindingKind.TOO_FEW_RACKS

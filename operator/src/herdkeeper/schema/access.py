@@ -31,9 +31,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class AccessRule:
-    """Verbs on resources of one API group ("" is the core group), and why they are needed. `only`: the one object that they are for, as the
-    chart names it.
-    """
+    """Verbs on resources of an API group ("": the core group), and why. `only`: the one object they are for, as the chart names it."""
 
     scope: Scope
     group: str

@@ -15,9 +15,7 @@ _SECRETS = ("SecretRef", "secretName", "imagePullSecrets")
 
 
 def policy_files() -> dict[str, str]:
-    """File name -> YAML of the variables `images`, `secrets`, `accounts` and `annotations` of a kind's policy: what a resource of it
-    names.
-    """
+    """File name -> YAML of a kind's policy: the variables `images`, `secrets`, `accounts` and `annotations` that a resource names."""
     found = {}
     for kind in KINDS:
         fields = dict(_fields(resource_schema(kind)["properties"]["spec"], "object.spec"))

@@ -234,9 +234,7 @@ def addresses(hosts: tuple[str, ...], port: int) -> str:
 
 
 def ledgers_root(bookkeeper: ObjectKey) -> str:
-    """Returns the BookKeeperCluster's root in ZooKeeper. It is part of the cookies and of every client's configuration, so it never
-    changes.
-    """
+    """Returns the BookKeeperCluster's root in ZooKeeper. It never changes: cookies and clients' configurations have it."""
     return f"/{bookkeeper.namespace}/{bookkeeper.name}/ledgers"
 
 

@@ -170,9 +170,7 @@ def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Ended | None]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process of a container ended. `is_current`: the container's present state, not the one before. `ready`: it is ready again, or
-    its pod was since.
-    """
+    """How a process of a container ended. `is_current`: this is its present state. `ready`: it is ready again, or its pod was since."""
 
     container: str
     is_current: bool

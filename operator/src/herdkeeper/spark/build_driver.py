@@ -153,8 +153,6 @@ def _node_authorities(secret: str) -> Json:
 
 
 def _node_token(secret: str) -> Json:
-    """Returns the token that herdkeeper_jobs.checkpoint.cli sends to a node. Old nodes require none, so a Secret without a token blocks
-    nothing.
-    """
+    """Returns the token that a checkpoint's driver sends to a node. Old nodes require none, so a Secret without one blocks nothing."""
     reference = {"name": secret, "key": names.TOKEN_KEY, "optional": True}
     return {"name": "HERDDB_TOKEN", "valueFrom": {"secretKeyRef": reference}}

@@ -60,9 +60,7 @@ def executor_access(run: JobRun, driver_role: str) -> tuple[Json, ...]:
 
 
 def _marks(run: JobRun, meta: Json, account: str | None) -> tuple[Json, ...]:
-    """Returns the Role by which the chart's admission policy knows as whom executors may run, beside the default account, and which Secrets
-    they may have. It gives no right.
-    """
+    """Returns the Role by which the chart's admission policy knows which account and Secrets executors may have. It gives no right."""
     marked = {"run": [account] if account is not None else [], "mount": _secrets(executor_pod(run)["spec"])}
     rules = [
         {"apiGroups": [GROUP], "resources": ["executors"], "verbs": [verb], "resourceNames": only} for verb, only in marked.items() if only

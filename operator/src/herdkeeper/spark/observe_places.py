@@ -37,9 +37,7 @@ def observe_store_secrets(store: ObjectStore | None, namespace: str, field: str,
 
 
 def observe_keys(encryption: Encryption | None, field: str, reader: ClusterReader, *, namespace: str, writes: bool) -> Problem | None:
-    """Returns why nothing can be read (`writes`: or written) with the keys that a resource names at `field`. None if possible, or without
-    keys.
-    """
+    """Returns why nothing can be read (`writes`: or written) with the keys named at `field`. None if possible, or without keys."""
     if encryption is None:
         return None
     values = reader.kubernetes.secret(ObjectKey(namespace, encryption.keys_secret_ref.name))
@@ -58,9 +56,7 @@ def observe_destination(
 
 
 def observe_checkpoints(documents: Sequence[Json], reader: ClusterReader) -> tuple[Checkpoint, ...] | Unknown:
-    """Returns the Checkpoints of these documents, which may share or need files; Unknown if one can't be read. Unless it failed: it has
-    no manifest, and is left out.
-    """
+    """Returns the Checkpoints that may share or need files; Unknown if one can't be read, unless it failed: that has no manifest."""
     found = [reader.kubernetes.model(Checkpoint, document) for document in documents]
     without = [isinstance(each, Unreadable) and each.rest.status is not None and each.rest.status.phase == "Failed" for each in found]
     return reader.kubernetes.models(Checkpoint, (document for document, left in zip(documents, without, strict=True) if not left))

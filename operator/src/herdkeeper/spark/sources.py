@@ -54,9 +54,7 @@ class CheckpointSource:
 
 @dataclass(frozen=True)
 class AuditSource:
-    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and how many racks each entry needs.
-    `identity` as in CheckpointSource.
-    """
+    """What a ReplicationAudit refers to: the cluster, its bookies' racks by id, the racks that each entry needs. See CheckpointSource."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -105,9 +103,7 @@ class RestoreSource:
 
 @dataclass(frozen=True)
 class DrillSource:
-    """What a drill restores, and where: the checkpoint's destination, the manifest's path there, the database's image, and
-    the Job's name.
-    """
+    """What a drill restores, and where: the checkpoint's destination, the manifest's path there, the database's image, the Job's name."""
 
     files: Destination
     manifest: str

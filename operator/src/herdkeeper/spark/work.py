@@ -19,9 +19,7 @@ _PLACES = ("--destination", "--archive")
 
 @dataclass(frozen=True)
 class CheckpointWork:
-    """A Job or pod of a Checkpoint. `component` is `checkpoint` or `removal`; `place` is a Destination's; `ended`: its process has
-    certainly ended.
-    """
+    """A Job or pod of a Checkpoint. `component`: `checkpoint` or `removal`; `place`: a Destination's; `ended`: for certain."""
 
     owner: str
     component: str

@@ -242,9 +242,7 @@ class Connection:
             yield from piece.records()
 
     def pieces(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Generator[Chunk, None, None]:
-        """Yields pieces instead, at least one, with column names. Other calls are allowed between two of them. A piece has at most
-        `fetch_rows`, and fewer if they are wide.
-        """
+        """Yields pieces of at most `fetch_rows`, at least one, with column names. Between two of them the connection may be used."""
         return self._pieces(self._statement(sql), parameters, fetch_rows)
 
     @contextmanager
@@ -582,9 +580,7 @@ def _server_error(reader: JavaDataReader, effect: Effect, tablespace: str) -> Sq
 
 
 def _thrown(text: str) -> set[str]:
-    """The names of an exception and its causes, up to the first one with a message: that may quote a value, whose lines may look like more
-    of them.
-    """
+    """The names of an exception and its causes, up to the first one with a message: that may quote a value whose lines look alike."""
     names: set[str] = set()
     for cause in text.split("\nCaused by: "):
         line = cause.partition("\n")[0]

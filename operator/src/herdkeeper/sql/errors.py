@@ -17,9 +17,7 @@ class ConnectionLost(SqlError, ConnectionError):
 
 
 class NoAnswer(ConnectionLost):
-    """A read, or a change that only a later COMMIT makes durable, was not answered in time; the connection is closed. A retry may take as
-    long.
-    """
+    """A read, or a change that only a COMMIT makes durable, got no answer in time. The connection is closed; a retry may be as slow."""
 
 
 class OutcomeUnknown(SqlError):

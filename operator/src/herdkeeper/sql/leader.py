@@ -28,9 +28,7 @@ class Finder(Protocol):
 
 
 class Candidates:
-    """Several servers, one of which may lead: each attempt uses the next one. Also a single server, or a single address
-    that moves to the leader.
-    """
+    """Several servers, one of which may lead: each attempt uses the next one. Also a single address, which may move to the leader."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = itertools.cycle(addresses)

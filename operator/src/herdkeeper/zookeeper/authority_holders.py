@@ -20,9 +20,7 @@ from herdkeeper.zookeeper.authority_state import AuthorityRoll
 
 @dataclass(frozen=True)
 class OperatorsObjects:
-    """Secrets (their values, by name) and pods of the operator's in a namespace. `missing` are Secrets that are not there, each with a pod
-    that mounts it.
-    """
+    """Secrets (their values, by name) and pods of the operator in a namespace. `missing`: absent Secrets, each with a pod that needs it."""
 
     secrets: Mapping[str, Mapping[str, str]]
     pods: tuple[Json, ...]

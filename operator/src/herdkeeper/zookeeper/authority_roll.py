@@ -125,9 +125,7 @@ def replace_expired(ensemble: Ensemble) -> tuple[Action, ...]:
 
 
 def serves_by_old_connections(ensemble: Ensemble) -> bool:
-    """Returns whether members of a quorum whose authority has expired serve by connections from before. The first one to restart would be
-    refused, whatever certificate it shows.
-    """
+    """Returns whether a quorum whose authority has expired serves by old connections. The first member to restart would be refused."""
     expired = {roll.secret for roll in ensemble.rolls if isinstance(roll.change, Expired)}
     return len(ensemble.pods) > 1 and ensemble.named.quorum_authority_secret in expired and any(map(ensemble.serves, ensemble.pods))
 

@@ -37,9 +37,7 @@ class Expired:
 
 @dataclass(frozen=True)
 class Outdated:
-    """The one that signs has expired, and comes from an old backup: members have valid certificates of a later one, in the Secret
-    `members_secret`. Nothing takes its place.
-    """
+    """The one that signs has expired and is from an old backup: members hold a later one's valid certificates, in `members_secret`."""
 
     members_secret: str
 

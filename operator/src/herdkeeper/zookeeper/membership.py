@@ -26,9 +26,7 @@ _COUNTER_BITS = 32
 
 
 def why_not_in_step(ensemble: Ensemble, members: tuple[int, ...]) -> str | None:
-    """Returns why these members are not in step with a leader: one does not serve, or lacks more than the last transactions. None if all
-    are.
-    """
+    """Returns which of these members does not serve, or lacks more than the leader's last transactions. None if all are in step."""
     named = ensemble.named
     for number in members:
         mode = ensemble.modes.get(number)
@@ -76,9 +74,7 @@ def next_change(ensemble: Ensemble) -> ChangeMembership | Wait | None:
 
 
 def _closing(ensemble: Ensemble, membership: Membership) -> tuple[int, ...]:
-    """Returns the members whose plain ports are to be closed to clients: all, once nobody needs one. The first one decides, since servers
-    refuse plain text from then on.
-    """
+    """Returns the members whose plain ports are to be closed: all, once nobody needs one, since the first one decides."""
     if ensemble.cluster.spec.security.mode != "TLS" or (ensemble.plaintext_needed_by and not ensemble.closes_to_plaintext):
         return ()
     return open_members(membership)

@@ -100,9 +100,7 @@ def _before_certificates(ensemble: Ensemble) -> Plan | None:
 
 
 def _obstructed(ensemble: Ensemble, security: EnsembleSecurity) -> Plan | None:
-    """Returns the plan while an authority is lost, a Secret is unusable, or one of the user's is not there yet. None if nothing is in the
-    way.
-    """
+    """Returns the plan while an authority is lost, or a Secret is unusable or not there yet. None if nothing is in the way."""
     lost = None if ensemble.founding else _why_no_new_authority(ensemble)
     told = [why for why in (lost, ensemble.identities.obstacle) if why is not None]
     if told:
@@ -112,9 +110,7 @@ def _obstructed(ensemble: Ensemble, security: EnsembleSecurity) -> Plan | None:
 
 
 def _why_no_new_authority(ensemble: Ensemble) -> str | None:
-    """Returns why an existing ensemble gets no authority in place of one that is missing. None for one that has none yet, with no
-    certificate of it.
-    """
+    """Returns why an existing ensemble gets no authority in place of a missing one. None if it has neither one nor its certificates."""
     named, mode = ensemble.named, ensemble.cluster.spec.security.mode
     issued = {named.authority_secret: named.clients_secret, named.quorum_authority_secret: named.members_secret}
     there = {name for name in (*issued, *issued.values()) if ensemble.objects.get("Secret", name) is not None}
@@ -164,9 +160,7 @@ def _change_for_restarts(ensemble: Ensemble) -> tuple[Action, ...]:
 
 
 def _due_marks(ensemble: Ensemble) -> tuple[Annotate, ...]:
-    """Returns updates of outdated annotations: of all members once an ensemble that is being founded serves; later of members that vote and
-    serve, and of members that left.
-    """
+    """Returns updates of outdated annotations: of all members once a new ensemble serves; later of those that serve, or have left."""
     if ensemble.founding:
         serving = all(map(ensemble.is_ready, ensemble.pods))
         return tuple(_mark(ensemble, number, names.FOUNDED, Reason.FOUNDED) for number in ensemble.pods) if serving else ()
@@ -182,9 +176,7 @@ def _due_marks(ensemble: Ensemble) -> tuple[Annotate, ...]:
 
 
 def _delete_unneeded_claims(ensemble: Ensemble) -> tuple[Action, ...]:
-    """With deletionPolicy Delete: delete the claims of members that left, once their pods are gone. The remaining members have all the
-    data.
-    """
+    """With deletionPolicy Delete: delete the claims of members that left, once their pods are gone. The remaining ones have all data."""
     if ensemble.cluster.spec.deletion_policy != "Delete":
         return ()
     objects, needed = ensemble.objects, {*ensemble.listed, *ensemble.declared}

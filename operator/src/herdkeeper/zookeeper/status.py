@@ -96,9 +96,7 @@ def _founding(ensemble: Ensemble) -> str:
 
 
 def _why_no_quorum(ensemble: Ensemble) -> str | None:
-    """Returns what a person must know if too few voters serve. None if a quorum serves, as it does if it told its membership, or if the
-    voters are unknown.
-    """
+    """Returns what a person must know if too few voters serve. None if a quorum serves, or the voters are unknown."""
     if isinstance(ensemble.membership, Membership) or ensemble.known_membership is None:
         return None
     voters = voters_of(ensemble.known_membership)

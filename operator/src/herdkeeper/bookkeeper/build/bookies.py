@@ -90,9 +90,7 @@ def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zoo
 
 
 def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str, *, plaintext: bool = False) -> Json:
-    """Returns the StatefulSet (one replica) of one bookie. Apply a changed one only while the rest of the stack is Ready. Arguments as in
-    build_bookies_shared().
-    """
+    """Returns a bookie's StatefulSet (one replica). Apply a changed one only while the stack is Ready. See build_bookies_shared()."""
     named, folders, identity = cluster.names, _ledger_folders(cluster), identity_of(cluster, zookeeper_address)
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
@@ -158,9 +156,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
 
 
 def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks: Mapping[str, Rack]) -> tuple[Json, ...]:
-    """Returns autorecovery's ConfigMap and Deployment, or nothing if it is disabled. Autorecovery chooses the bookies that replace a lost
-    one.
-    """
+    """Returns autorecovery's ConfigMap and Deployment, or nothing if it is disabled. It chooses the bookies that replace a lost one."""
     auto = cluster.spec.auto_recovery
     if not auto.enabled:
         return ()

@@ -28,9 +28,7 @@ RETIRE_SECONDS = 900
 
 @dataclass(frozen=True)
 class DrainSource:
-    """What a drain's Jobs need besides the resource. The address (`host:port,host:port`) is for clients of bookies. The bookies' own
-    configuration may have another one.
-    """
+    """What a drain's Jobs need. The address (`host:port,host:port`) is for clients of bookies, whose own configuration may have another."""
 
     zookeeper_address: str
     image: str
@@ -56,9 +54,7 @@ def is_kept(record: Json) -> bool:
 
 
 def kept_record(record: Json) -> Json:
-    """Returns the record of a cancelled drain for the next one. Writers may have returned to the bookie meanwhile: the next round moves and
-    reads such ledgers.
-    """
+    """Returns a cancelled drain's record for the next one, which moves and reads again what writers may have written meanwhile."""
     meta = {key: record["metadata"][key] for key in ("name", "namespace", "uid", "labels", "ownerReferences")}
     written = record["data"].get(WRITTEN_KEY, "") + record["data"].get(OPEN_KEY, "")
     data = {**record["data"], OPEN_KEY: "", WRITTEN_KEY: written, KEPT_KEY: "true"}

@@ -332,9 +332,7 @@ def _between_rounds(bookie: DrainingBookie, state: ClusterState) -> Step:
 
 
 def _when_away(bookie: DrainingBookie) -> Step:
-    """It was not stopped by the operator, so it must come back. A bookie that never registered never held anything; a cookie may also be
-    missing since somebody deleted it.
-    """
+    """The operator did not stop it, so it must come back. Only one that never registered has neither cookie nor ledgers."""
     if not bookie.cookie and not bookie.shares and not bookie.unread:
         return Stop()
     alone = f" with {counted(len(bookie.shares), 'ledger')}" if bookie.shares else ""

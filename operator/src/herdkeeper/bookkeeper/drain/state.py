@@ -155,9 +155,7 @@ def job_state_of(objects: Objects, name: str) -> JobState:
 
 
 def why_held_up(objects: Objects, name: str) -> str:
-    """Returns why a Job has no pod, as for a quota, or one that does not start, or one that was evicted. An empty string if the Job gets
-    on, or has ended.
-    """
+    """Returns why a Job has no pod, or one that does not start or was evicted. An empty string if the Job gets on, or has ended."""
     if job_state_of(objects, name) is not JobState.RUNNING:
         return ""
     pods = pods_of_job(objects, name)

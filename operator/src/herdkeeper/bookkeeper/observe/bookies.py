@@ -154,9 +154,7 @@ def _metadata(reader: ClusterReader, store: MetadataStore | Problem, cluster: Bo
 
 
 def read_ledgers_metadata(znodes: Znodes, root: str, wake: Wake | None = None) -> Metadata:
-    """Returns BookKeeper's metadata below its root. `wake` is called at the next change that matters to a settled cluster. Raises
-    EnsembleError.
-    """
+    """Returns BookKeeper's metadata below its root. `wake` is called at a change that a settled cluster needs. Raises EnsembleError."""
     # before the registrations themselves: a change meanwhile is then one since
     registrations = [znodes.read_changed(f"{root}/{path}") for path in ("available", f"available/{READ_ONLY_CHILD}")]
     instance = znodes.read(f"{root}/INSTANCEID")

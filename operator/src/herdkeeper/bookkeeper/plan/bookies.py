@@ -193,9 +193,7 @@ def _restarts(steps: Iterable[Step]) -> bool:
 
 
 def _autorecovery(fleet: BookieFleet, running: tuple[int, ...], rolled: Iterable[Step]) -> tuple[Step, ...]:
-    """ConfigMap and Deployment. Its pods restart one by one, and only while no bookie does, so that copying continues where it is needed
-    most.
-    """
+    """ConfigMap and Deployment. Its pods restart one by one, and only while no bookie does: then copying is needed most."""
     objects, named = fleet.objects, fleet.named
     manifests = build_autorecovery(fleet.sized, fleet.clients_address, fleet.racks)
     if not manifests:

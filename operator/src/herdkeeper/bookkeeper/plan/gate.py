@@ -29,9 +29,7 @@ def restart_order(fleet: BookieFleet, identities: Iterable[BookieIdentity]) -> l
 
 
 def why_not_restart(fleet: BookieFleet, running: tuple[int, ...], identity: BookieIdentity) -> str | None:
-    """Returns why this bookie must not be restarted. None if the rest of the stack serves and every entry has its replicas. `running` are
-    the bookies that run, or should.
-    """
+    """Returns why not to restart this bookie; None if the rest of the stack serves with all copies. `running` bookies run, or should."""
     unhealthy = why_stack_unhealthy(fleet, running, identity)
     return unhealthy or _ledgers(fleet) or _too_few_writable(fleet, identity) or _too_few_racks(fleet, identity) or _disruption(fleet)
 
@@ -104,9 +102,7 @@ def _too_few_writable(fleet: BookieFleet, identity: BookieIdentity) -> str | Non
 
 
 def _too_few_racks(fleet: BookieFleet, identity: BookieIdentity) -> str | None:
-    """With spec.placement.enforced a writer finds no bookie in place of the one that restarts if too few racks remain. If there are too few
-    anyway, a restart makes that no worse.
-    """
+    """With placement.enforced a writer finds no other bookie if too few racks remain. If there are too few anyway, that does not count."""
     rule, quorums = fleet.placement_rule, [database.spec.ledgers.write_quorum for database in fleet.databases]
     needed = min(rule.minimum, max(quorums, default=rule.minimum))
     there = {bookie_id: rack for bookie_id, rack in rule.racks.items() if bookie_id in fleet.known_metadata.writable & fleet.holders}

@@ -50,9 +50,7 @@ def retire_lost(fleet: BookieFleet) -> tuple[Step, ...]:
 
 
 def _speed_up_replication(fleet: BookieFleet) -> tuple[CloseLedger | StartBookieAudit, ...]:
-    """Writers close open ledgers, then the auditor is started. Neither helps without writable bookies, or while a lost bookie still serves:
-    new ledgers would go there, too.
-    """
+    """Writers close open ledgers, then the auditor starts. Neither helps without writable bookies, or while a lost one serves."""
     scan, lost = fleet.scan, fleet.numbers.lost
     if not isinstance(scan, LedgerScan) or len(fleet.known_metadata.writable) < scan.open_ensemble:
         return ()

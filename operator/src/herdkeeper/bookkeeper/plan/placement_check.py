@@ -19,9 +19,7 @@ READING_SHARE = 0.01
 
 
 def placement_check_due(fleet: BookieFleet) -> bool:
-    """Returns whether the check is due: never with a single rack, otherwise at the time that the last check set. A check of a time that has
-    not come says nothing: a clock was ahead.
-    """
+    """Returns whether the check is due: never with one rack, else at the time that the last one set, or if a clock was ahead then."""
     if not fleet.now or not fleet.placement_rule.can_be_broken:
         return False
     status = fleet.cluster.status
@@ -33,9 +31,7 @@ def placement_check_due(fleet: BookieFleet) -> bool:
 
 
 def placement_check(fleet: BookieFleet) -> dict[str, Any] | None:
-    """Returns the field `placementCheck`: the new result, or the previous one. A scan for another purpose replaces it only with a different
-    result.
-    """
+    """Returns the field `placementCheck`: the new result, or the previous one, which another purpose's scan replaces only if it differs."""
     if isinstance(fleet.metadata, LedgersMetadata) and not fleet.placement_rule.can_be_broken:
         return None
     status = fleet.cluster.status

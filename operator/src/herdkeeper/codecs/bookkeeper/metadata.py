@@ -45,9 +45,7 @@ class DigestType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The bookies with the entries from `first_entry_id` to the next segment's first. The position in `bookies` decides which entries a
-    bookie holds.
-    """
+    """The bookies with the entries from `first_entry_id` to the next segment's first. The position in `bookies` decides who holds which."""
 
     first_entry_id: int
     bookies: tuple[str, ...]

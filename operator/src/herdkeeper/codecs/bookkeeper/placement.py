@@ -55,9 +55,7 @@ def breaks_placement(metadata: LedgerMetadata, rule: PlacementRule) -> bool:
 
 
 def fewest_racks(spread: Striping, segment: SegmentRange, racks: Mapping[str, str]) -> frozenset[str] | None:
-    """Returns the racks of the entry of a segment that is in the fewest racks. None if a bookie's rack is unknown: then nothing is known to
-    be wrong.
-    """
+    """Returns the racks of the segment's entry that is in the fewest. None if a bookie's rack is unknown: then nothing is known wrong."""
     if not all(bookie_id in racks for bookie_id in segment.bookies):
         return None
     turn = spread.one_round(segment.entries)

@@ -56,9 +56,7 @@ class Striping:
 
     @property
     def classes(self) -> int:
-        """How many classes of entries have their copies in the same positions: an entry's class is its remainder by this number. One if
-        each bookie holds every entry.
-        """
+        """How many classes of entries have copies in the same positions: an entry's class is its remainder by this number."""
         return 1 if self.contiguous else self.ensemble_size
 
     def holds(self, position: int, entry_id: int) -> bool:
@@ -110,9 +108,7 @@ def segment_ranges(metadata: LedgerMetadata, last_confirmed: int) -> tuple[Segme
 
 
 def has_entries_only_on(metadata: LedgerMetadata, bookies: frozenset[str]) -> bool:
-    """Returns whether an entry of a ledger has all of its copies on these bookies. The last segment of an open ledger does not count: its
-    entries are not known.
-    """
+    """Returns whether all copies of an entry are on these bookies. The last segment of an open ledger has no known entries."""
     spread, last = striping(metadata), metadata.last_entry_id
     found = segment_ranges(metadata, metadata.segments[-1].first_entry_id - 1 if last is None else last)
     named = (segment for segment in found if not bookies.isdisjoint(segment.bookies))

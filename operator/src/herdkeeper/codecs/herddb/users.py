@@ -32,18 +32,14 @@ class SqlUser:
 
 
 def invalid_part(username: str, password: str) -> str | None:
-    """Returns which of the two is invalid for a user besides the administrator: `username` or `password`. It also refuses what a client
-    can't send unchanged.
-    """
+    """Returns what is invalid for a user besides the administrator: `username`, `password` or None. A client must be able to send it."""
     if username.startswith(COMMENT) or not _is_fit(username):
         return "username"
     return None if _is_fit(password) else "password"
 
 
 def invalid_part_of_administrator(username: str, password: str) -> str | None:
-    """Returns which of the two the file can't hold: `username` or `password`. The administrator's rules are laxer: administrators existed
-    before other users.
-    """
+    """Returns what the file can't hold: `username`, `password` or None. Laxer: administrators existed before other users."""
     if username.startswith(COMMENT) or not _can_be_held(username):
         return "username"
     return None if _can_be_held(password) else "password"

@@ -67,9 +67,7 @@ class Membership:
 
 
 def decode_membership(data: bytes) -> Membership:
-    """Decode `/zookeeper/config`. Raises MalformedDataError for an invalid line, a missing version or servers, or a quorum of groups and
-    weights, which the operator never makes.
-    """
+    """Decode `/zookeeper/config`. Raises MalformedDataError, also for a quorum of groups and weights, which the operator never makes."""
     servers: list[Server] = []
     version: int | None = None
     for line in data.decode("utf-8", errors="replace").split("\n"):

@@ -83,9 +83,7 @@ def bases(
 
 
 def without_files(checkpoints: Iterable[Checkpoint], volumes: Mapping[str, str | None]) -> frozenset[str]:
-    """Returns the names of the Checkpoints whose volume claim is gone, and their files with it. `volumes` tells since when a claim exists,
-    None if it is gone.
-    """
+    """Returns the names of Checkpoints whose volume claim, and files, are gone. `volumes`: since when a claim exists, or None."""
     gone = {claim for claim, since in volumes.items() if since is None}
     return frozenset(each.metadata.name for each in checkpoints if each.spec.destination.claim_name in gone)
 
@@ -113,9 +111,7 @@ def _has_key(keys: Mapping[str, str], status: CheckpointStatus) -> bool:
 
 
 def is_of_a_lost_time(ledger: int, written: datetime.datetime | None, ledgers: LedgerList) -> bool:
-    """Returns whether the log lacks this ledger, or has another one of that id: made after the entry was `written` (None: unknown). A
-    prefix may be released.
-    """
+    """Returns whether the log lacks this ledger, or has another of its id, made after the entry was `written` (None: unknown)."""
     if ledger not in ledgers.active:
         return ledger > min(ledgers.active, default=-1)
     added_millis = ledgers.added_millis[ledgers.active.index(ledger)]

@@ -69,9 +69,7 @@ def _for_the_archive(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ..
 
 
 def _for_a_second_disk(seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
-    """The bookies keep what neither two replicas' disks nor a Checkpoint nor the archive hold. The pin moves only from one ledger to
-    another.
-    """
+    """Keeps what neither two replicas' disks nor a Checkpoint nor the archive hold. The pin moves only from one ledger to another."""
     pin = seen.disk_pin
     if isinstance(pin, Unknown):
         return ()
@@ -99,9 +97,7 @@ def _held_twice(seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int
 
 
 def _every_holder_is_known(seen: TablespaceObserved, uuid: str) -> bool:
-    """Returns whether nothing else can hold the rows: each replica tells how far its disk has them, and all Checkpoints and the archive
-    could be read.
-    """
+    """Returns whether all that may hold the rows is known: how far each replica's disk has them, all Checkpoints, and the archive."""
     if seen.known_record is None or seen.archive.unread is not None or isinstance(_newest(seen, uuid), Unknown):
         return False
     if seen.tablespace.spec.log.archive is not None and isinstance(seen.archive.progress, Unknown):

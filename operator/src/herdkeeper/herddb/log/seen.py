@@ -19,9 +19,7 @@ an earlier version are also silent during a batch."""
 
 @dataclass(frozen=True)
 class LogPin:
-    """The log is kept from `lsn` (ledger id, entry id) on. None if the znode is malformed, and the whole log is kept. `version` is the
-    znode's.
-    """
+    """The log is kept from `lsn` (ledger id, entry id) on; None, of a malformed znode, keeps all of it. `version` is the znode's."""
 
     lsn: tuple[int, int] | None
     version: int
@@ -29,9 +27,7 @@ class LogPin:
 
 @dataclass(frozen=True)
 class SeenStream:
-    """The pin of a change stream. `pin` is None if the znode is malformed, and the whole log is kept. `moved_at`: its last write, by
-    ZooKeeper's clock.
-    """
+    """A change stream's pin. `pin` is None if the znode is malformed: all of the log is kept. `moved_at`: last write, by ZooKeeper."""
 
     name: str
     pin: StreamPin | None

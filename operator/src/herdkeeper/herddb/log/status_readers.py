@@ -36,9 +36,7 @@ _NOWHERE = (-1, -2)
 
 
 def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, Health]:
-    """Returns the condition by its type, or nothing if nobody needs the log. It has absolute times: relative ones would cause a status
-    write at each reconcile.
-    """
+    """Returns the condition by its type, or nothing if nobody needs the log. Its times are absolute, so that it rarely changes."""
     if isinstance(standings, Unknown):
         return {LOG_USED_IN_TIME: Health("Unknown", Reason.UNREADABLE, standings.why)}
     if not standings:
@@ -114,9 +112,7 @@ def _when_gone(standing: Standing) -> str:
 
 
 def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health]:
-    """Returns the condition by its type, from the leader's report; nothing if no ledger is held back. A silent leader is reported
-    elsewhere.
-    """
+    """Returns the condition by its type, from the leader's report; nothing if no ledger is held back, or the leader is silent."""
     retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
     if retained is None:
         return {}
@@ -146,9 +142,7 @@ def _who(name: str) -> str:
 
 
 def stream_fields(seen: TablespaceObserved) -> dict[str, Any]:
-    """Returns status.streams, the one that needs most of the log first; the previous ones while unknown. For a moving stream it has nothing
-    that changes as it moves.
-    """
+    """Returns status.streams, those that need most of the log first; the previous ones while unknown. Movement alone changes nothing."""
     if isinstance(seen.streams, Unknown):
         before = seen.tablespace.status.streams if seen.tablespace.status is not None else ()
         return {"streams": [each.document() for each in before]}

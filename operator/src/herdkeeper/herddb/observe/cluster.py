@@ -185,9 +185,7 @@ def _ownerless_pins(reader: ClusterReader, log: LogStore | None, root: str, uuid
 
 
 def _read_running_nodes(fleet: SqlFleet, unasked: Mapping[str, Unknown], reader: ClusterReader) -> dict[str, NodeView | Unknown]:
-    """Returns the views of all nodes whose process has not ended as far as Kubernetes knows: a leader that is about to stop
-    still serves.
-    """
+    """Returns the views of all nodes whose process may run, as far as Kubernetes knows: a leader that is about to stop still serves."""
     running = [node for node in fleet.present if why_gone(fleet.objects.get("Pod", node)) is None]
     asked = {node: port_of_node(fleet.named, fleet.objects, node) for node in running if node not in unasked}
     return {**read_ports(asked, reader), **unasked}

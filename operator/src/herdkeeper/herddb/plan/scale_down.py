@@ -79,9 +79,7 @@ def scale_down(fleet: SqlFleet) -> ScaleDown:
 
 
 def forget_gone_nodes(fleet: SqlFleet, zookeeper_address: str) -> tuple[Action, ...]:
-    """Delete the remains of nodes beyond those that should run, which no record names and which have no pod. The record goes last: it shows
-    that the node existed.
-    """
+    """Delete what is left of surplus nodes that no record names and that have no pod. The record goes last: it shows the node."""
     metadata = _metadata(fleet)
     if isinstance(metadata, Unknown) or fleet.unread:
         return ()
@@ -101,9 +99,7 @@ def forget_gone_nodes(fleet: SqlFleet, zookeeper_address: str) -> tuple[Action, 
 
 
 def _metadata(fleet: SqlFleet) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
-    """Returns the records and the registered nodes. Missing records block: volumes may be all that is left, and it is unknown which nodes
-    hold what.
-    """
+    """Returns the records and the registered nodes. Missing records block: volumes may be all that is left, of which nothing is known."""
     if isinstance(fleet.records, Unknown):
         return fleet.records
     if isinstance(fleet.registered, Unknown):

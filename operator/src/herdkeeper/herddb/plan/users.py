@@ -24,9 +24,7 @@ def why_not_in_force(fleet: SqlFleet, wanted: tuple[SqlUser, ...]) -> tuple[Prob
 
 
 def _why_late(fleet: SqlFleet, node: str, revision: str | None) -> Problem | None:
-    """Users in force stay so: a starting process reads the current file. Silence of a node, e.g. because the operator just started to
-    listen, changes nothing.
-    """
+    """Users in force stay so: a starting process reads the current file. The silence of a node changes nothing."""
     report, status = fleet.reports.get(node), fleet.cluster.status
     if report is None:
         in_force = status is not None and revision is not None and status.users_revision == revision

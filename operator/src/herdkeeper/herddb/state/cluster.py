@@ -25,9 +25,7 @@ class RetainedLog:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a follower found for a table in the check of the node `leader`: whether its rows are equal. `lsn` is that of the differing part,
-    or of the last one.
-    """
+    """Whether a follower's rows of a table equal those of `leader`, in its check. `lsn`: of the part that differs, or of the last one."""
 
     table: str
     passed: bool

@@ -174,9 +174,7 @@ class SqlFleet:
 
     @cached_property
     def encrypted(self) -> bool:
-        """Whether all nodes serve TLS, by the pods themselves: a declaration takes effect when a pod is recreated. A missing pod comes back
-        as the StatefulSet says.
-        """
+        """Whether all nodes serve TLS, by the pods: a declaration takes effect when they restart. A missing pod counts as its template."""
         stateful_set = self.objects.get("StatefulSet", self.named.stateful_set)
         pods = [pod for node in self.present if (pod := self.objects.get("Pod", node)) is not None]
         return stateful_set is not None and all(map(serves_tls, (stateful_set["spec"]["template"], *pods)))

@@ -64,9 +64,7 @@ def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
 
 
 def timing_of(tablespace: Tablespace) -> Timing | None:
-    """Returns when checks start by themselves, or None. Tablespaces without declared times get different ones, so that a fleet is not read
-    all at once.
-    """
+    """Returns when checks start by themselves, or None. Undeclared times differ, so that a fleet is not read all at once."""
     declared = tablespace.spec.full_check
     if declared.schedule is None and tablespace.spec.replicas < 2:
         return None
@@ -160,9 +158,7 @@ def _reported(node: str, check: FullCheck, record: TablespaceRecord) -> KnownChe
 
 
 def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck:
-    """A check that its own node no longer knows did not finish. An unreachable leader may still run it, and a replaced one may report how
-    far it came once it is back.
-    """
+    """A check that its own node does not know did not finish. A leader that can't be reached may still run it, or report it later."""
     if not runs(check):
         return check
     unreachable = isinstance(replica_of(nodes, check.leader, record), Unknown)

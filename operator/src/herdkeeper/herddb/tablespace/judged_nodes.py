@@ -36,9 +36,7 @@ class Declared:
 def judged_nodes(
     nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], checkpoints: Sequence[Checkpoint]
 ) -> dict[str, NodeView | Unknown]:
-    """Returns the nodes' views, with the known verdicts on their rows. A status may be lost, older than the newest Checkpoint, or gone with
-    its resource, so Checkpoints count, too.
-    """
+    """Returns the nodes' views with the known verdicts on their rows. Checkpoints count beside the status, which may be lost or old."""
     found = dict(nodes)
     for uuid, name in _named_copies(nodes).items():
         makers = [each for each in declared if each.tablespace.made_uuid == uuid and each.status_readable]

@@ -109,9 +109,7 @@ def observe_tablespace(tablespace: Tablespace, reader: ClusterReader) -> Tablesp
 
 
 def checkpoints_of(tablespace: Tablespace, reader: ClusterReader) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
-    """Returns the readable Checkpoints of a tablespace, and which can't be read. One that does not name its tablespace may belong to this
-    one.
-    """
+    """Returns a tablespace's readable Checkpoints, and which can't be read. One that names no tablespace may belong to this one."""
     documents = reader.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
     mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
     wholly = observe_checkpoints(mine, reader)

@@ -86,9 +86,7 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
 
 
 def told_progress(connection: Connection) -> RestoreProgress | Unknown:
-    """Asks for two rows, and takes no more: a node may send rows without end, and any SQL user may write this table. Raises SqlError,
-    ValueError and KeyError.
-    """
+    """Takes two rows, of however many a node sends: any SQL user may write this table. Raises SqlError, ValueError and KeyError."""
     connection.piece_bytes = MOST_BYTES
     header = _first(connection, _ROWS, [HEADER_STEP])
     if header is None:

@@ -45,9 +45,7 @@ EXPECTED_REPLICAS = 1
 
 
 def plan_tablespace(seen: TablespaceObserved, spark_image: str, driver_role: str = names.DRIVER_ROLE) -> Plan:
-    """Returns the plan for a Tablespace that is not being deleted. `spark_image` and `driver_role` are for the Job that fills one from a
-    checkpoint.
-    """
+    """Returns the plan for a Tablespace that is not being deleted. `spark_image` and `driver_role` are for a restore's Job."""
     plan = _plan(seen, spark_image, driver_role)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(seen, changes)
@@ -303,9 +301,7 @@ def _change(seen: TablespaceObserved, found: VersionedRecord, record: Tablespace
 
 
 def _by_work(seen: TablespaceObserved, without: set[str]) -> list[str]:
-    """Returns the reachable nodes that stay, ordered by the fewest leaderships, then the fewest replicas, then by name, so that the choice
-    is stable.
-    """
+    """Returns the reachable nodes that stay: those with the fewest leaderships, then the fewest replicas, come first, then by name."""
     staying = _staying(seen)
     held = {node: len(view) for node, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown) and node in staying}
     return sorted((node for node in held if node not in without), key=lambda node: (seen.leaderships.get(node, 0), held[node]))

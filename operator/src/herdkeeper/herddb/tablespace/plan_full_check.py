@@ -77,9 +77,7 @@ def _decide(seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckD
 
 
 def full_check_steps(seen: TablespaceObserved, changes: str | None) -> Plan:
-    """Returns the order to the leader, the answer to a request, and when to check again. `changes`: how the tablespace's record is being
-    changed now, or None.
-    """
+    """Returns the leader's order, a request's answer, and when to check again. `changes`: how the tablespace's record changes, or None."""
     tablespace, refused = seen.tablespace, _why_refused(seen)
     decision = _decide(seen, refused)
     soon = _soon(seen, decision)

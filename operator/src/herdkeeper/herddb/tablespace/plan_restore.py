@@ -33,9 +33,7 @@ PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RestoreFiles:
-    """The location of a checkpoint: volume or object store, and the manifest's path there. `manifest` is None if a moment is made from the
-    archive in a tablespace's `folder`.
-    """
+    """Where a checkpoint lies: a place, and the manifest's path there; None if a moment is made from the archive in a `folder`."""
 
     destination: Destination
     manifest: str | None
@@ -74,9 +72,7 @@ def restore_run(seen: TablespaceObserved) -> Run:
 
 
 def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
-    """Returns whether a Tablespace names a Checkpoint that was already being deleted with its files. A removal waits for earlier users;
-    both sides use this function.
-    """
+    """Returns whether a Tablespace names a Checkpoint that was being deleted with its files already. The removal asks this, too."""
     deleted = checkpoint.metadata.deletion_timestamp
     if deleted is None or checkpoint.spec.deletion_policy == "Retain" or tablespace.restore is not None or tablespace.mark is not None:
         return False
@@ -84,9 +80,7 @@ def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
 
 
 def files_of(seen: TablespaceObserved) -> RestoreFiles | Wait:
-    """Returns the checkpoint's files, or why they are unknown. Those of a started restore are remembered, since its
-    Checkpoint may be gone.
-    """
+    """Returns the checkpoint's files, or why they are unknown. Those of a started restore are remembered: its Checkpoint may be gone."""
     tablespace, bootstrap = seen.tablespace, seen.tablespace.spec.bootstrap
     if bootstrap is None:
         raise ValueError("spec.bootstrap is absent: there is nothing to restore")

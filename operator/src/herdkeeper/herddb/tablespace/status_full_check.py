@@ -21,9 +21,7 @@ NOTE = (
 
 
 def full_check_fields(seen: TablespaceObserved) -> dict[str, Any] | None:
-    """Returns status.fullCheck. None if no check was ever requested or reported, and none is scheduled. Known results are kept while
-    nothing can be read.
-    """
+    """Returns status.fullCheck; None if no check was requested, reported or scheduled. Known results stay while nothing can be read."""
     tablespace = seen.tablespace
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
@@ -38,9 +36,7 @@ def full_check_fields(seen: TablespaceObserved) -> dict[str, Any] | None:
 
 
 def _times(seen: TablespaceObserved) -> dict[str, Any] | None:
-    """Returns the state of the schedule's times. The time of a check is recorded in the same write that first reports the check, so that an
-    interruption leaves neither or both.
-    """
+    """Returns the state of the schedule's times. A check's time is written with its first report, so that neither is lost alone."""
     timing = timing_of(seen.tablespace)
     if timing is None:
         return None

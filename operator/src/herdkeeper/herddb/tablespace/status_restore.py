@@ -17,9 +17,7 @@ from herdkeeper.spark.run import Run
 
 
 def restore_fields(seen: TablespaceObserved) -> dict[str, Any] | None:
-    """Returns status.restore. None for a tablespace without a restore, or before it began. The plan notes its begin, see
-    herddb/tablespace/plan_restore.py.
-    """
+    """Returns status.restore; None without a restore, or before its begin, which the plan notes (herddb/tablespace/plan_restore.py)."""
     tablespace, before = seen.tablespace, seen.tablespace.restore
     if tablespace.spec.bootstrap is None:
         return None

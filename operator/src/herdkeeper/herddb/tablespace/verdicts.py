@@ -170,9 +170,7 @@ def _is_lost(verdict: Verdict, ledgers: LedgerList) -> bool:
 
 
 def _without_lost_marks(tablespace: Tablespace | None, ledgers: LedgerList) -> Tablespace | None:
-    """Returns the Tablespace without annotations of replicas that were rebuilt in a time that the log lost: they would hide each verdict
-    until the log is as long again.
-    """
+    """Drops annotations about replicas rebuilt in a time that the log lost: they would hide verdicts until the log is as long again."""
     if tablespace is None:
         return None
     lost = lost_marks(tablespace, ledgers)
@@ -244,9 +242,7 @@ def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Colle
 def _failing(
     tablespace: Tablespace | None, nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]
 ) -> Iterable[Verdict]:
-    """Returns the replicas that differed from the leader in its check. A leader that is known to be `wrong`, or was so then, proves
-    nothing.
-    """
+    """Returns the replicas that differed from the leader in its check. A leader that is, or then was, `wrong` proves nothing."""
     for node, copy in copies_of(nodes, uuid):
         found = (check for check in copy.checks if not check.passed)
         failed = [check for check in found if check.leader not in wrong and not _was_wrong(tablespace, uuid, check)]
@@ -289,9 +285,7 @@ def _was_wrong(tablespace: Tablespace | None, uuid: str, check: TableVerdict) ->
 
 
 def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:
-    """Returns what nodes remember: a replica is barred from promotion since it was found different. If the node does not tell at which LSN,
-    then at the latest that the replica has.
-    """
+    """Returns what nodes remember: a replica that was found different is barred. At the latest LSN that it has, if the node tells none."""
     for node, copy in copies_of(nodes, uuid):
         lsn = copy.barred_until if isinstance(copy.barred_until, tuple) else copy.lsn
         if copy.barred is True and lsn is not None:

@@ -49,9 +49,7 @@ def plan_drill(series: CheckpointSeries, spark_image: str) -> Plan:
 
 
 def _decided(series: CheckpointSeries) -> DrillStatus | None:
-    """Returns the drill to note: one that is due, one with another Checkpoint since its own was deleted, or one that is given up. None if
-    nothing changes.
-    """
+    """Returns the drill to note: one that is due, given up, or gets another Checkpoint, since its own was deleted. None for no change."""
     drill = series.running_drill
     if drill is None:
         due, drawn = series.due_drill, series.drawn

@@ -112,9 +112,7 @@ class CheckpointSeries(RunSeries):
         return frozenset(made.metadata.name for made in self.drill.checkpoints if made.spec.tablespace_ref != now)
 
     def is_of_the_tablespace(self, run: Run) -> bool:
-        """Returns whether a run is of the tablespace that the schedule names now, as far as known: not of one that it named before, nor of
-        an earlier one of the same name.
-        """
+        """Returns whether a run is of the tablespace that the schedule names now, as far as known: of its name, and of its uuid."""
         of_another = self.is_another(None if run.log is None else run.log.tablespace_uuid)
         return not of_another and run.tablespace in (None, self.schedule.spec.template.tablespace_ref.name)
 
@@ -161,9 +159,7 @@ class CheckpointSeries(RunSeries):
         return None if self.due_drill is None else self.draw(self.due_drill)
 
     def draw(self, due: datetime.datetime) -> Drawn | NothingToDraw:
-        """Returns what the drill of this time restores: a moment of the recovery window if the log is archived, else a verified
-        Checkpoint.
-        """
+        """Returns what this time's drill restores: a moment of the recovery window if the log is archived, else a verified Checkpoint."""
         schedule, tablespace, seed = self.schedule, self.tablespace, seed_of(self.schedule, due)
         if isinstance(tablespace, Unknown):
             return NothingToDraw(tablespace.why)

@@ -30,9 +30,7 @@ from herdkeeper.spark.build_job import build_removal
 
 
 def plan_removal(seen: CheckpointRun, spark_image: str, waited: float = 0.0) -> Plan:
-    """Returns the next step of a deletion that has waited for so many seconds. Raises ValueError if the users of the files
-    were not read.
-    """
+    """Returns the next step of a deletion that has waited for so many seconds. Raises ValueError if users of the files were not read."""
     checkpoint, removal = seen.checkpoint, seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")

@@ -62,9 +62,7 @@ def _runs(made: Iterable[Checkpoint | ReplicationAudit]) -> tuple[Run, ...]:
 
 
 def _restored(namespace: str, reader: ClusterReader) -> Iterator[str]:
-    """A restore that has not begun, e.g. for want of its database, finds its Checkpoint by name. A Tablespace that can't be read may still
-    be made from the one that it names.
-    """
+    """A restore that has not begun finds its Checkpoint by name. A Tablespace that can't be read may still be made from that."""
     for document in reader.kubernetes.documents(Tablespace, namespace):
         bootstrap = (document.get("spec") or {}).get("bootstrap") or {}
         named = (bootstrap.get("checkpoint") or {}).get("name")

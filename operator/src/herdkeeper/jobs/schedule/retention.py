@@ -18,9 +18,7 @@ def expired_runs(
     now: datetime.datetime,
     needed: frozenset[str] = frozenset(),
 ) -> tuple[Run, ...]:
-    """Returns the finished runs that the schedule no longer keeps. A run that is being deleted does not count as kept. `needed` are names
-    of verified checkpoints that others need.
-    """
+    """Returns finished runs that are no longer kept. One that is being deleted is not kept. `needed`: Checkpoints that others need."""
     runs = tuple(run for run in runs if not run.going)
     failed = expired_by_number(runs, "Failed", schedule.spec.failed_history_limit)
     match schedule:

@@ -111,9 +111,7 @@ class RunSeries:
 
     @cached_property
     def decision(self) -> Decision:
-        """The decision on the newest unhandled time. Earlier missed times are skipped. A late decision equals a timely one: a run blocks it
-        that is active, or was at this time.
-        """
+        """The decision on the newest unhandled time. A late one equals a timely one: a run blocks it that is, or was then, active."""
         due = pending_time(self.schedule.spec, self.done_until, self.now)
         if due is None:
             return NotDue()

@@ -71,9 +71,7 @@ def without_pods(item: Json) -> str:
 
 
 def containers(pods: Iterable[Json]) -> Iterator[tuple[str, str, str]]:
-    """Yields pod, container, and the log's name: only the pod's if it has one container. Init containers come first: a drain's copies
-    the ledgers.
-    """
+    """Yields pod, container, and the log's name: only the pod's if it has one container. Init containers, such as a drain's, come first."""
     for pod in pods:
         every = (each for kind in ("initContainers", "containers") for each in pod["spec"].get(kind) or [])
         name, found = str(pod["metadata"]["name"]), [str(each["name"]) for each in every]

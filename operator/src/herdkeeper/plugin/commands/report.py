@@ -90,9 +90,7 @@ def ended(pod: Json) -> Outcome | None:
 
 
 def report_pod(name: str, job: Json, claim: str, path: str) -> Json | None:
-    """Returns a pod that writes one file of a volume to its log, and ends. None if no container of the Job mounts the claim. `path`
-    is below the volume's root.
-    """
+    """Returns a pod that writes a file below the volume's root to its log, and ends. None if no container of the Job mounts the claim."""
     spec = job["spec"]["template"]["spec"]
     volume = next((each["name"] for each in spec.get("volumes") or [] if claim_of(each) == claim), None)
     found = (

@@ -20,9 +20,7 @@ UNKNOWN = "interrupted: whether the statement was carried out is unknown"
 
 
 def run(call: Call) -> Answer:
-    """Run the statements of the option, the file or standard input, each committed automatically, until one is refused. A shell on a
-    terminal.
-    """
+    """Run the statements of the option, the file or standard input until one is refused, each committed; a shell on a terminal."""
     from herdkeeper.plugin.database import open_database
 
     if call.given.command_text is not None and call.given.filename is not None:

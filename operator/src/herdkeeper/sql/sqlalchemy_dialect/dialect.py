@@ -90,9 +90,7 @@ class HerdDBDialect(default.DefaultDialect):
         return arguments, options
 
     def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:  # noqa: ARG002
-        """Whether a forked child process has it from its parent. Otherwise the connection finds the next leader itself, after `rollback`
-        if a transaction was lost.
-        """
+        """Whether a child process has it from its parent. Otherwise the connection finds the next leader itself, after `rollback`."""
         return isinstance(e, MadeElsewhere)
 
     def do_commit(self, dbapi_connection: Any) -> None:
