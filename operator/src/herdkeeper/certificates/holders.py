@@ -36,10 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class DueSecrets:
-    """The Secrets of a resource to write.
-
-    `obstacle` is why one can't be written, or None. `next_seconds` is the time until the next renewal; None: no certificate is renewed.
-    """
+    """Secrets to write. `obstacle`: why one can't be, or None. `next_seconds`: until the next renewal; None if there will be none."""
 
     changes: tuple[Change, ...] = ()
     obstacle: str | None = None

@@ -89,10 +89,7 @@ def make_authority(name: str, key: str, validity: Validity) -> KeyPair:
 
 
 def issue(authority: KeyPair, subject: Subject, hosts: Sequence[str], key: str, validity: Validity) -> KeyPair:
-    """Returns a certificate for a server with these host names, and for a client. It does not outlive its authority.
-
-    Raises ValueError for a damaged authority or key.
-    """
+    """Returns a certificate for a server with these hosts, and for a client. It does not outlive its authority. Raises ValueError."""
     signer, private = x509.load_pem_x509_certificate(authority.certificate.encode()), _loaded(key)
     life = min(validity.life, signer.not_valid_after_utc - validity.now)
     builder = _builder(subject.x500, signer.subject, private.public_key(), Validity(validity.now, life))

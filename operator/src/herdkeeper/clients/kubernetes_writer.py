@@ -50,10 +50,7 @@ class ChangedAtOnceError(RefusedError):
 
 
 class KubernetesWriter:
-    """Writes with one client. Every method but `event` raises RefusedError if the API server refuses.
-
-    The result of a write is in the cache at once, so that the next observation includes it.
-    """
+    """Writes with one client, and to the cache at once. Every method but `event` raises RefusedError if the API server refuses."""
 
     def __init__(self, client: DynamicClient, cache: ObjectCache | None = None) -> None:
         self._client = client

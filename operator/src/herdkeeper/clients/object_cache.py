@@ -146,10 +146,7 @@ class ObjectCache:
             del self._recent[eldest]
 
     def compare(self, kind: str, namespaces: Collection[str], listed: Mapping[ObjectKey, int], version: int) -> Difference:
-        """Returns how the known objects of a kind differ from a list of their versions, made at `version`.
-
-        `namespaces` are the listed ones, empty for all.
-        """
+        """Returns how the known objects of a kind differ from a list made at `version`. `namespaces` are the listed ones, empty for all."""
         with self._lock:
             found = (key for namespace in namespaces or (None,) for key in self._candidates(kind, namespace, {}))
             known = {key: self._entries[(kind, key)].version for key in found}

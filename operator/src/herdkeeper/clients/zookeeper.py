@@ -363,10 +363,7 @@ def members_of(address: str) -> tuple[str, ...]:
 
 
 class EnsembleSessions:
-    """Contacts with ensembles, by address and identity, created on first use. Thread-safe.
-
-    `read_identity` returns the current content of a Secret with a certificate.
-    """
+    """Contacts with ensembles, by address and identity. Thread-safe. `read_identity` returns the content of a Secret with a certificate."""
 
     def __init__(self, read_identity: Callable[[ObjectKey], Identity] | None = None) -> None:
         self._read_identity = read_identity

@@ -25,10 +25,7 @@ class MalformedDataError(ValueError):
 
 
 def decode_modified_utf8(data: bytes) -> str:
-    """Decode Java's modified UTF-8. A lone surrogate stays one, as in Java.
-
-    Raises MalformedDataError for bytes that Java's readUTF refuses, including four-byte UTF-8 sequences.
-    """
+    """Decode Java's modified UTF-8. A lone surrogate stays one. Raises MalformedDataError for what Java's readUTF refuses."""
     if data.isascii():
         return data.decode("ascii")
     if max(data) >= 0xF0:

@@ -45,10 +45,7 @@ class WireField:
 
 
 def read_fields(message: bytes) -> Iterator[WireField]:
-    """Yields the fields of a message in order. Raises MalformedDataError for groups and truncated bytes.
-
-    Plain arithmetic on positions, since it reads catalogs of millions of ledgers.
-    """
+    """Yields a message's fields in order. Raises MalformedDataError for groups and truncated bytes. Millions of ledgers are read by it."""
     position, end = 0, len(message)
     while position < end:
         tag, position = _varint(message, position)

@@ -212,10 +212,7 @@ def _users(seen: Any) -> Dependents:
 
 
 def _shown(plan: Plan) -> Plan:
-    """Returns a plan that shows its actions instead of executing them, and decides no other status field.
-
-    It is made again after a while, since its causes may change without an event.
-    """
+    """Returns a plan that only shows its actions, and is made again after a while: its causes may change without an event."""
     message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan shows the planned steps; remove it to continue"
     again = max(plan.requeue_after_seconds or 0.0, SHOWN_AGAIN_SECONDS)
     return Plan(wait=Wait(Reason.PLANNED, message), requeue_after_seconds=again, decided_fields={"plan": planned(plan)})

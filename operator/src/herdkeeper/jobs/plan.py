@@ -169,10 +169,7 @@ def _next_compared(tablespace: Tablespace, herddb: HerdDBCluster, last: str) -> 
 
 
 def _last_comparison(seen: CheckpointRun, tablespace: Tablespace) -> str:
-    """Returns how the newest checkpoint at the destination was compared with a follower, or an empty string if none was.
-
-    The next checkpoint normally continues its chain.
-    """
+    """Returns how the newest checkpoint at the destination, whose chain goes on, was compared with a follower; empty if none was."""
     compared = (
         (*status.lsn.position, status.verified)
         for checkpoint in seen.checkpoints

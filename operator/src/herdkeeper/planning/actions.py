@@ -182,10 +182,7 @@ class OnNode:
 
 @dataclass(frozen=True)
 class ChangeMembership(InZooKeeper):
-    """Change ZooKeeper's membership by compare-and-set. `server`, if given, joins or changes its role; `leaving` are server ids.
-
-    `version` is the version of the membership that was read.
-    """
+    """Change ZooKeeper's membership from the read `version`: `server`, if given, joins or changes its role; `leaving` are server ids."""
 
     password: str = field(repr=False)
     server: Server | None
@@ -204,10 +201,7 @@ class EnsureZnode(InZooKeeper):
 
 @dataclass(frozen=True)
 class FormatLedgersRoot(OnRoot):
-    """Create BookKeeper's metadata root with a new instance id, in one transaction. Fails if the root exists.
-
-    `access` is for ensembles that require certificates.
-    """
+    """Create BookKeeper's metadata root, which must not exist, with a new instance id. `access`: for ensembles with certificates."""
 
     access: RootAccess | None = None
 

@@ -49,10 +49,7 @@ class Cluster(Protocol):
         """Returns the objects of a kind, sorted by name."""
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """Send a merge patch of one object. With `dry_run`, the API server only validates it.
-
-        Raises ConflictError if the patch has a resourceVersion that is not the object's.
-        """
+        """Send a merge patch; with `dry_run` only have it validated. Raises ConflictError for another resourceVersion than it has."""
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         """Create an object, or with `dry_run` validate it."""

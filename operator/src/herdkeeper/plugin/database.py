@@ -38,11 +38,8 @@ class ForwardedLeader:
     open_ports: contextlib.ExitStack
 
     def leader(self, tablespace: str) -> Address:  # noqa: ARG002 - the status is that of one
-        """A port of this machine behind which the leader answers.
-
-        Raises:
-            LeaderNotFound: the status names none, or its pod can't be reached; there may be another one soon.
-            ForbiddenError: the caller may not forward ports.
+        """A port of this machine behind which the leader answers. Raises LeaderNotFound if the status names none, or its pod can't be
+        reached, and ForbiddenError if the caller may not forward ports.
         """
         item = self.cluster.get(TABLESPACE, self.name) or {}
         node = (item.get("status") or {}).get("leader")
@@ -62,10 +59,7 @@ class ForwardedLeader:
 
 @contextlib.contextmanager
 def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
-    """Opens a tablespace; its port-forwards end with the block.
-
-    Raises BadInputError without such a Tablespace, and ClusterError without a connection Secret.
-    """
+    """Opens a tablespace until the block ends. Raises BadInputError without such a one, and ClusterError without a connection Secret."""
     tablespace = find(cluster, TABLESPACE, name, "TABLESPACE")
     entries = login_of(cluster, tablespace)
     if absent := [key for key in (names.CONNECTION_USER_KEY, names.PASSWORD_KEY, names.CONNECTION_DATABASE_KEY) if key not in entries]:

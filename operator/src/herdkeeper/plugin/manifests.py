@@ -29,10 +29,7 @@ def read(filename: str) -> str:
 
 
 def resources_of(text: str, filename: str) -> Iterator[tuple[Kind, Json]]:
-    """Yields the resources of herdkeeper.io in a file, also those in a list, as `kubectl get` writes it; others are ignored.
-
-    Raises BadInputError if it is not YAML, or has none.
-    """
+    """Yields the resources of herdkeeper.io in a file, also those in a list. Raises BadInputError if it is not YAML, or has none."""
     import yaml
 
     try:

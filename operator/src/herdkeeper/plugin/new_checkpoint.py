@@ -22,10 +22,7 @@ VERIFY = Argument(
 
 
 def checkpoint_spec(tablespace: str, given: argparse.Namespace, template: Json | None) -> Json:
-    """Returns the spec of a new Checkpoint of the present: the template's, overridden by the arguments.
-
-    Raises BadInputError if neither has a destination.
-    """
+    """Returns the spec of a new Checkpoint of the present: the template's, overridden. Raises BadInputError without a destination."""
     destination = (template or {}).get("destination")
     if given.claim is not None:
         destination = {**_encryption(destination or {}), "persistentVolumeClaim": {"claimName": given.claim}}

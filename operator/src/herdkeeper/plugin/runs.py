@@ -20,10 +20,7 @@ def run_name(of: str, now: datetime.datetime) -> str:
 
 
 def templates(schedules: Sequence[Json], runs: Sequence[Json], reference: str, name: str) -> Iterator[Json]:
-    """Yields specs that a new run may copy, best first: schedules of the same subject, then its runs, newest first.
-
-    `reference` is the field that names the subject, e.g. tablespaceRef.
-    """
+    """Yields specs that a new run may copy, best first: schedules', then runs', newest first. `reference`: the field with the subject."""
     for schedule in schedules:
         if schedule["spec"]["template"][reference]["name"] == name:
             yield schedule["spec"]["template"]

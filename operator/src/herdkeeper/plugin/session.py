@@ -26,10 +26,7 @@ OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def open_session(access: Access) -> tuple[Any, str]:
-    """Returns the client, and the context's namespace.
-
-    Raises ClusterError without a usable kubeconfig, and ContextError without that context.
-    """
+    """Returns the client, and the context's namespace. Raises ClusterError, or ContextError without that context."""
     # the user has disabled verification in the kubeconfig, and kubectl does not warn either
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if access.kubeconfig is None and access.context is None and _in_pod():

@@ -52,10 +52,7 @@ class Objects:
         return pod is not None and is_ready(pod)
 
     def rolled_out(self, stateful_set: str) -> bool:
-        """Returns whether the controller has seen the current StatefulSet and made every pod from its template.
-
-        Until then, a Ready pod may be an old one that is about to restart.
-        """
+        """Whether the controller has seen the current StatefulSet and made every pod from it. Else a Ready pod may be an old one."""
         item = self.get("StatefulSet", stateful_set)
         if item is None or self.is_template_unseen(stateful_set):
             return False

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unknown:
-    """A failed read. It has no fields and no defaults, so code that needs the value must wait.
-
-    `why` is a sentence, e.g. "ZooKeeper at zk-0:2181 did not answer within 5 s".
-    """
+    """A failed read, without any default, so code that needs the value must wait. `why` is a sentence, e.g. "zk-0:2181 did not answer"."""
 
     why: str
 

@@ -18,10 +18,7 @@ _FORM = "32 random bytes as base64, e.g. of `openssl rand -base64 32`"
 
 
 def why_keys_unusable(encryption: Encryption, values: Mapping[str, str] | None, field: str, *, writes: bool) -> Problem | None:
-    """Returns why nothing can be read (`writes`: or written) with the keys named at `field`, or None.
-
-    `values` are the Secret's, None if it does not exist.
-    """
+    """Returns why nothing can be read (`writes`: or written) with the keys named at `field`, or None. `values`: the Secret's, if any."""
     why = (
         _why_absent(encryption, values) if not values else _why_no_key(values) or (_why_none_chosen(encryption, values) if writes else None)
     )

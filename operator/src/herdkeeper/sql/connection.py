@@ -561,10 +561,7 @@ def _lost(what: str, error: OSError | MalformedDataError, effect: Effect) -> Sql
 
 
 def _server_error(reader: JavaDataReader, effect: Effect, tablespace: str) -> SqlError:
-    """Returns an error answer (u8 flags, text) as the type for the caller.
-
-    Batches answer without flags and with the Java exception wrapped, so names of exceptions count, too.
-    """
+    """Returns an error answer (u8 flags, text) as its type. Batches answer without flags, so names of Java's exceptions count, too."""
     flags = reader.u8()
     text = frames.decode_text(reader)
     thrown = _thrown(text)

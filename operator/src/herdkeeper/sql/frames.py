@@ -98,11 +98,7 @@ def encode_frame(message_type: MessageType, message_id: int, body: bytes) -> byt
 
 
 def decode_payload(payload: bytes) -> Message:
-    """Decode a frame without its length.
-
-    Raises:
-        MalformedDataError: shorter than a header, or another protocol version.
-    """
+    """Decode a frame without its length. Raises MalformedDataError if it is shorter than a header, or of another version."""
     if len(payload) < HEADER.size:
         raise MalformedDataError(f"a message of {len(payload)} bytes is shorter than its header of {HEADER.size} bytes")
     version, flags, message_type, message_id = HEADER.unpack_from(payload)
@@ -124,11 +120,7 @@ def _count(items: Sized) -> bytes:
 
 
 def timestamp_millis(moment: datetime) -> int:
-    """Returns milliseconds since 1970-01-01 UTC, truncated, since HerdDB keeps milliseconds.
-
-    Raises:
-        ValueError: the datetime has no time zone; or it is outside of the years 1 to 9999 in UTC, so that nobody could read the row here.
-    """
+    """Returns milliseconds since 1970-01-01 UTC, truncated. Raises ValueError without a time zone, and for one outside of _MILLIS."""
     if moment.tzinfo is None:
         raise ValueError(f"the datetime {moment.isoformat()} has no time zone: pass one, for example tzinfo=datetime.UTC")
     millis = (moment - _EPOCH) // _MILLISECOND
@@ -138,11 +130,7 @@ def timestamp_millis(moment: datetime) -> int:
 
 
 def timestamp_from_millis(millis: int) -> datetime:
-    """Returns the time in UTC.
-
-    Raises:
-        OverflowError: outside the years 1 to 9999 of Python's datetime.
-    """
+    """Returns the time in UTC. Raises OverflowError outside the years 1 to 9999 of Python's datetime."""
     return _EPOCH + timedelta(milliseconds=millis)
 
 
@@ -160,11 +148,8 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
 
 
 def encode_value(value: Value) -> bytes:
-    """Encode a parameter: type code and payload. Every int is sent as a long; HerdDB converts it to the column's type.
-
-    Raises:
-        TypeError: HerdDB has no code for this type, or for a list of it.
-        ValueError: an int of more than 64 bits, or a datetime that `timestamp_millis` refuses.
+    """Encode a parameter: type code and payload. Every int is sent as a long; HerdDB converts it to the column's type. Raises TypeError for
+    what HerdDB has no type for, and ValueError for more than 64 bits, or a datetime that `timestamp_millis` refuses.
     """
     encoder = _ENCODERS.get(type(value)) or next((found for kind, found in _ENCODERS.items() if isinstance(value, kind)), None)
     if encoder is None:
@@ -183,11 +168,8 @@ def encode_values(values: Sequence[Value]) -> bytes:
 
 
 def decode_value(reader: JavaDataReader, moment: Callable[[int], Value] = timestamp_from_millis) -> Value:  # noqa: PLR0911, C901 - one return per wire type
-    """Decode a value: type code and payload. `moment` makes a timestamp's value of its milliseconds.
-
-    Raises:
-        MalformedDataError: the code is unknown, or the bytes are truncated.
-        OverflowError: from `moment`.
+    """Decode a value: type code and payload. `moment` makes a timestamp's value of its milliseconds, or raises OverflowError. Raises
+    MalformedDataError for an unknown code, or truncated bytes.
     """
     start = reader.position
     code = reader.v_int()

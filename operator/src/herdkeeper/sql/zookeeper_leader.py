@@ -41,11 +41,8 @@ class LeaderFinder:
     authorities: str | None = None
 
     def leader(self, tablespace: str) -> Address:
-        """Returns the address of the node that ZooKeeper names as leader.
-
-        Raises:
-            LeaderNotFound: no such tablespace, an unregistered leader, no TLS although required, or no answer of ZooKeeper; the message
-                says which.
+        """Returns the address of the node that ZooKeeper names as leader. Raises LeaderNotFound if there is none, it is not registered or
+        serves no TLS although that is required, or ZooKeeper does not answer.
         """
         try:
             return self._named_leader(tablespace)

@@ -15,10 +15,7 @@ _LONGEST_KEY = 8192
 
 
 def mutual_context(identity: Identity) -> ssl.SSLContext:
-    """Returns a TLS client context that trusts the identity's authorities, and presents the identity.
-
-    Raises ssl.SSLError if authorities, certificate or key are damaged, or don't match.
-    """
+    """Returns a TLS client context that trusts the identity's authorities, and presents it. Raises ssl.SSLError for damaged parts."""
     context = client_context(identity.authorities)
     load_certificate(context, identity.certificate, identity.key)
     return context

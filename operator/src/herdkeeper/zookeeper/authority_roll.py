@@ -78,10 +78,7 @@ def _write(cluster: ZooKeeperCluster, roll: AuthorityRoll, authority: Authority,
 
 
 def _advance(roll: AuthorityRoll, loaded: datetime | None) -> tuple[Authority, str] | None:
-    """Returns the next state of an authority whose present one is in all Secrets, and what that means. None: pods still load it.
-
-    `loaded` as in loaded_at.
-    """
+    """Returns the next state of an authority that all Secrets have, and what that means; None while pods load it. See loaded_at."""
     authority = roll.authority
     match roll.change:
         case Begin(successor) | Replace(successor):

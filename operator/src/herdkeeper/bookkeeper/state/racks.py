@@ -48,10 +48,7 @@ class Placement:
 
 
 def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Rack]:
-    """Returns host -> rack of every bookie with a known rack, sorted by host.
-
-    A bookie whose node is unknown (no pod, no node, or unreadable) keeps its rack in the map.
-    """
+    """Returns host -> rack of every bookie with a known rack, sorted. One whose node is unknown keeps its rack in the map."""
     before = parse_racks(objects.data("ConfigMap", cluster.names.racks_config_map).get(names.RACKS_KEY, ""))
     found: dict[str, Rack] = {}
     for host, node in _nodes(cluster, objects, nodes).items():

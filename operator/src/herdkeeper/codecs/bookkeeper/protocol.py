@@ -91,10 +91,7 @@ class AddResponse:
 
 
 def recovery_add_request(master_key: bytes, data: bytes) -> bytes:
-    """Returns a whole ADD frame of recovery; `data` is the entry with header and digest, which name ledger and entry.
-
-    Raises ValueError for a master key of another length.
-    """
+    """Returns an ADD frame of recovery; `data` is the entry with header and digest. Raises ValueError for another length of key."""
     if len(master_key) != MASTER_KEY_BYTES:
         raise ValueError(f"master key of {len(master_key)} bytes: expected {MASTER_KEY_BYTES}")
     body = struct.pack(">i", _header(Operation.ADD) | _RECOVERY_ADD) + master_key + data

@@ -24,10 +24,7 @@ _TABLESPACE = "tablespaceuuid"
 
 @dataclass(frozen=True)
 class LedgerList:
-    """The ledgers of a log. `active` and `added_millis` are parallel; `first` is None before the first leader.
-
-    `version` is the znode's; None if irrelevant.
-    """
+    """The ledgers of a log. `active` and `added_millis` are parallel; `first` is None before the first leader. `version`: the znode's."""
 
     active: tuple[int, ...]
     added_millis: tuple[int, ...]

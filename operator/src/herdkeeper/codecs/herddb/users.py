@@ -59,10 +59,7 @@ def _breaks(character: str) -> bool:
 
 
 def encode_users(users: Iterable[SqlUser], key: str) -> str:
-    """Returns the file. Its revision may be public: without the `key` it can't be used to guess a password.
-
-    Raises ValueError for what the file can't hold; the message names no password.
-    """
+    """Returns the file. Without the `key` its public revision tells no password. Raises ValueError for what the file can't hold."""
     content = "".join(map(_lines, users))
     revision = hmac.new(key.encode(), content.encode(), hashlib.sha256).hexdigest()[:REVISION_LENGTH]
     return f"{REVISION}{revision}\n{content}"

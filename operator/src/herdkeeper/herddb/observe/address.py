@@ -40,10 +40,7 @@ class NodeAddress:
 
 
 def port_of_pod(named: HerdDBNames, pod: Json) -> NodePort:
-    """Returns the port of a pod that the StatefulSet made.
-
-    After a restart DNS may still return the old address or none, and a DNS timeout must not delay anything.
-    """
+    """Returns the port of a pod that the StatefulSet made. Not by its name: after a restart DNS may tell the old address, or hang."""
     name, secret = named.host_of(pod["metadata"]["name"]), http_secret(pod)
     return NodePort(ip_address(pod) or name, name, None if secret is None else ObjectKey(named.key.namespace, secret))
 

@@ -160,10 +160,7 @@ class RecordAbsent:
 
 @dataclass(frozen=True)
 class VersionedRecord:
-    """HerdDB's record and its znode's version, for a compare-and-set.
-
-    `changed_at`: its last write in Unix seconds by ZooKeeper's clock; None if not read.
-    """
+    """HerdDB's record and its znode's version. `changed_at`: its last write in Unix seconds by ZooKeeper's clock; None if not read."""
 
     record: TablespaceRecord
     version: int

@@ -28,10 +28,7 @@ REMEMBERED = (
 
 
 def summarize_scheduled_checkpoint(series: CheckpointSeries, decided: Mapping[str, Any]) -> Summary:
-    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough.
-
-    `decided` are the fields that the plan decides.
-    """
+    """Returns Ready, the times, the newest verified checkpoint, and whether that is recent enough. `decided`: what the plan decides."""
     if isinstance(series.runs, Unknown):
         return replace(_unreadable(series, series.runs), conditions={CURRENT: _current_by_status(series, series.runs)})
     verified = sorted((run for run in series.runs if run.verified), key=lambda run: run.ended)

@@ -40,10 +40,7 @@ def run_undrain(call: Call) -> Answer:
 
 
 def bookie_of(clusters: Sequence[Json], written: str) -> tuple[Json, Json]:
-    """Returns the BookKeeperCluster and the status entry of a bookie, given by StatefulSet, pod or bookie id.
-
-    Raises BadInputError, naming the existing ones, if there is none.
-    """
+    """Returns cluster and status entry of a bookie, by StatefulSet, pod or bookie id. Raises BadInputError, naming those there are."""
     there = []
     for cluster in clusters:
         for bookie in (cluster.get("status") or {}).get("bookies") or []:

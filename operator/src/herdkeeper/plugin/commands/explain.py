@@ -23,10 +23,7 @@ def run(call: Call) -> Answer:
 
 
 def reason_written(word: str) -> Reason:
-    """Returns the reason with this name, ignoring case.
-
-    Raises BadInputError, naming similar ones, if there is none.
-    """
+    """Returns the reason with this name, ignoring case. Raises BadInputError, naming similar ones, if there is none."""
     by_small = {reason.value.lower(): reason for reason in Reason}
     if word.lower() in by_small:
         return by_small[word.lower()]

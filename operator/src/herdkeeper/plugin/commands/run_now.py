@@ -28,10 +28,7 @@ def run(call: Call) -> Answer:
 
 
 def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
-    """Returns the schedule given as NAME or KIND/NAME.
-
-    Raises BadInputError if there is none, or one of each kind.
-    """
+    """Returns the schedule given as NAME or KIND/NAME. Raises BadInputError if there is none, or one of each kind."""
     if "/" in written:
         kind, item = find_any(cluster, written, "SCHEDULE", KINDS)
         if kind not in KINDS:

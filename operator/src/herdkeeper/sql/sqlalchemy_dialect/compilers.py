@@ -108,14 +108,12 @@ class ExecutionContext(DefaultExecutionContext):
     """Requests generated keys if SQLAlchemy needs them, and drops each table in its own transaction."""
 
     def pre_exec(self) -> None:
-        """Before each statement."""
         compiled = self.compiled
         if self.isinsert and not self.executemany and isinstance(compiled, compiler.SQLCompiler) and compiled.postfetch_lastrowid:
             self.cursor.returns_key = True  # type: ignore[attr-defined]
         self._commit_beside_a_drop()
 
     def post_exec(self) -> None:
-        """After each statement."""
         self._commit_beside_a_drop()
 
     def _commit_beside_a_drop(self) -> None:

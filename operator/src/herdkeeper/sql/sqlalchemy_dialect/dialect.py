@@ -70,7 +70,6 @@ class HerdDBDialect(default.DefaultDialect):
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        """PEP 249's module."""
         return dbapi
 
     def create_connect_args(self, url: URL) -> tuple[Sequence[str], dict[str, Any]]:
@@ -118,7 +117,6 @@ class HerdDBDialect(default.DefaultDialect):
         return (_AUTOCOMMIT, *(level.value for level in dbapi.Isolation))
 
     def get_isolation_level(self, dbapi_connection: Any) -> Any:
-        """Of a connection."""
         return _AUTOCOMMIT if dbapi_connection.autocommit else dbapi_connection.isolation.value
 
     def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
@@ -128,19 +126,15 @@ class HerdDBDialect(default.DefaultDialect):
             dbapi_connection.isolation = dbapi.Isolation(level)
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
-        """Whether it was turned on."""
         return bool(dbapi_conn.autocommit)
 
     def do_savepoint(self, connection: Connection, name: str) -> None:  # noqa: ARG002
-        """Not supported."""
         raise exc.InvalidRequestError("HerdDB has no savepoints, so begin_nested() is not supported")
 
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:  # noqa: ARG002
-        """Returns whether it exists."""
         return bool(_rows(connection, "SELECT table_name FROM systables WHERE table_name = :t", t=table_name.lower()))
 
     def has_index(self, connection: Connection, table_name: str, index_name: str, schema: str | None = None, **kw: Any) -> bool:
-        """Returns whether it exists."""
         try:
             found = self.get_indexes(connection, table_name, schema, **kw)
         except exc.NoSuchTableError:
@@ -158,7 +152,6 @@ class HerdDBDialect(default.DefaultDialect):
 
     @reflection.cache
     def get_columns(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[ReflectedColumn]:  # noqa: ARG002
-        """In order."""
         statement = (
             "SELECT ordinal_position, column_name, type_name, is_nullable, auto_increment, default_value FROM syscolumns "
             "WHERE table_name = :t"
@@ -235,7 +228,6 @@ class HerdDBDialect(default.DefaultDialect):
     def get_unique_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedUniqueConstraint]:
-        """The unique indexes."""
         indexes = self.get_indexes(connection, table_name, schema, **kw)
         return [
             {"name": each["name"], "column_names": [str(name) for name in each["column_names"]], "duplicates_index": each["name"]}

@@ -15,7 +15,6 @@ class Moment(types.DateTime):
     """Without a time zone, values are taken as UTC; with one, they come back in UTC."""
 
     def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], datetime | None]:  # noqa: ARG002
-        """A moment from what the application has."""
 
         def process(value: datetime | None) -> datetime | None:
             return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
@@ -32,7 +31,6 @@ class Moment(types.DateTime):
         return process
 
     def literal_processor(self, dialect: Dialect) -> Callable[[datetime], str]:  # noqa: ARG002
-        """A moment in the text of a statement."""
 
         def process(value: datetime) -> str:
             at = value if value.tzinfo is None else value.astimezone(UTC)
@@ -51,11 +49,9 @@ class Day(types.Date):
         return lambda value: value.date() if isinstance(value, datetime) else value
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[datetime | None], date | None]:  # noqa: ARG002
-        """The day in UTC."""
         return lambda value: None if value is None else value.date()
 
     def literal_processor(self, dialect: Dialect) -> Callable[[date], str]:  # noqa: ARG002
-        """A day in the text of a statement."""
         return lambda value: f"TIMESTAMP '{value:%Y-%m-%d} 00:00:00'"
 
 
@@ -80,11 +76,9 @@ class TypeCompiler(GenericTypeCompiler):
     visit_BINARY = visit_VARBINARY = _blob  # noqa: N815
 
     def visit_TIME(self, type_: Any, **kw: Any) -> str:  # noqa: ARG002, N802
-        """Not supported."""
         raise exc.CompileError("HerdDB has no time of a day: use DateTime, or String")
 
     def visit_JSON(self, type_: Any, **kw: Any) -> str:  # noqa: ARG002, N802
-        """Not supported."""
         raise exc.CompileError("HerdDB has no JSON: use Text, and json.dumps and json.loads")
 
 
