@@ -1,10 +1,4 @@
-"""Pods that hang on a node that is down.
-
-Kubernetes marks such pods as deleted after five minutes. It keeps them until the kubelet confirms that they stopped; until then the
-StatefulSet creates no replacement and the volumes stay attached. That is right: processes on a node that is only cut off go on, and two
-processes would share the volume. A person who knows that the machine is off sets the taint `out-of-service` or deletes the node. Kubernetes
-then removes the pods; the operator never does.
-"""
+"""Pods that hang on a node that is down. Kubernetes alone removes them, never the operator (docs/decisions/0008)."""
 
 from __future__ import annotations
 

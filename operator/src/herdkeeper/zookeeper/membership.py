@@ -1,13 +1,7 @@
-"""Changes an ensemble to the declared one, one member at a time. Each step is a reconfig on the version that was read.
+"""Changes an ensemble to the declared one, one reconfig at a time, on the version that was read (docs/decisions/0102).
 
-A member joins as an observer before its pod exists, so its volume never gets a vote. It becomes a voter once it serves and has all but the
-last transactions.
-
-The second member is the exception: ZooKeeper gives a vote only if a quorum of the new membership already follows. Observers don't count,
-and two voters are a quorum only together. So it joins as an unlisted follower, which has no vote either (`Ensemble.unlisted_follower`).
-
-A member leaves the membership before its pod is deleted. Who does not serve leaves first, before another member joins; the leader leaves
-last, since that costs an election. The declared and the committed membership are all the state that a next reconcile needs.
+The second member joins as an unlisted follower (`Ensemble.unlisted_follower`): ZooKeeper gives a vote only if a quorum of the new
+membership already follows, and observers don't count. Who does not serve leaves first, before another member joins.
 """
 
 from __future__ import annotations

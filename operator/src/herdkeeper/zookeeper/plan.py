@@ -1,9 +1,6 @@
 """Plans a ZooKeeper ensemble: password, claims, objects, outdated pods, membership, annotations of claims.
 
-An empty member may vote only while the whole ensemble is new (docs/decisions/0101). Claims are created with founded="false", and become
-"true" once their member has voted. A later claim, of a lost or a new member, is unfounded among founded ones, so its member joins without a
-vote. Pods follow the committed membership, never the spec: a member is listed before its pod exists, and unlisted before its pod is
-deleted.
+Only members of a new ensemble may vote with an empty disk (docs/decisions/0101). Pods follow the committed membership (0102).
 """
 
 from __future__ import annotations

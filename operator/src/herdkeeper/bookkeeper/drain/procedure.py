@@ -1,12 +1,8 @@
-"""The next step of draining one bookie, from its last ledger to its volumes.
+"""The next step of draining one bookie, from its last ledger to its volumes (docs/decisions/0206).
 
 Pure: observed facts go in, one step comes out. No progress is stored, so the operator may stop after any step. A drain can be cancelled
-until the bookie's identity is removed. The order is that of BookKeeper's decommissioning, with two more proofs: moved entries are read back
-before the bookie stops, and metadata is read again after it stopped.
-
-Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back the recorded
-entries. A ledger that is being written is never touched: with its next entry the writer leaves the read-only bookie. What it left behind
-belongs to a later round. So does what autorecovery moves of it meanwhile, since then no metadata shows that it was here.
+until the bookie's identity is removed. A ledger that is being written is never touched: with its next entry the writer leaves the read-only
+bookie. What it left behind belongs to a later round. So does what autorecovery moves of it meanwhile: no metadata shows that it was here.
 """
 
 from __future__ import annotations

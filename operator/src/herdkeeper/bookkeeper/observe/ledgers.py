@@ -1,8 +1,7 @@
-"""Reads the metadata of all ledgers of a cluster, for drains, restarts and lost disks. See codecs/bookkeeper/layout.py.
+"""Reads the metadata of all ledgers of a cluster, for drains, restarts and lost disks (docs/decisions/0013).
 
-A scan takes a while, and ledgers change behind it. It is still right about whether a bookie is needed if that bookie took no new ledger
-since before the scan began: then no ledger that is made or changed meanwhile can come to name it. So a scan is acted by only if what was
-observed before it still holds after it (`BookieFleet.seen_before_a_scan`): registrations, marks, and the steps of drains.
+A scan takes a while, and ledgers change behind it. It is acted by only if what was observed before it still holds after it
+(`BookieFleet.seen_before_a_scan`): a bookie that took no new ledger meanwhile can't come to be named by one.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""Replaces a bookie that lost a disk: a new one starts at once, and the lost identity is retired once no ledger needs it.
-
-No volume is deleted, and no new bookie gets the number or identity of a lost one: its volume may still be restored. The new bookie is then
-surplus and drains.
-
-Writers close open ledgers that name a lost bookie: they know the last entry, which may be unrecoverable otherwise. The auditor is started
-at once if its delay would wait only for lost bookies.
+"""Replaces a bookie that lost a disk: a new one starts at once, and the lost identity is retired last (docs/decisions/0203).
 
 The proof is BookKeeper's metadata of all ledgers, including open ones: autorecovery replaces a bookie in a segment only after copying its
-entries. The cookie is removed last: while it exists, the number exists, and an interrupted replacement continues.
+entries. Writers close open ledgers that name a lost bookie: they know the last entry, which may be unrecoverable otherwise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Which bookies a cluster has, drains and gets, by number.
+"""Which bookies a cluster has, drains and gets, by number (docs/decisions/0205).
 
-A bookie exists while it has a volume claim, a StatefulSet or a cookie; nothing else decides that. A new bookie gets a number above all
-present and former ones (status.nextBookie): names and hosts of a drained bookie are never reused. A bookie that lost a disk does not count
-as a declared one: a new one starts before it is retired.
+A bookie that lost a disk does not count as a declared one: a new one starts before it is retired.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What of a log's archive may expire, and which Checkpoints its recovery window needs.
+"""What of a log's archive may expire, and which Checkpoints its recovery window needs (docs/decisions/0411).
 
 A window that begins at W needs a base, a verified Checkpoint with nothing later than W, and all of the log from the base's restart
-position. Anything before is of no use. What is unknown keeps everything.
-
-The status first moves the window's beginning. Only once that is stored does the archiver get the order to expire, and it reports that
-before it deletes anything. An interruption leaves more than promised, never less.
+position. What is unknown keeps everything.
 """
 
 from __future__ import annotations

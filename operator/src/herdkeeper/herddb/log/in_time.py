@@ -1,8 +1,7 @@
-"""Whether each reader of a tablespace's log has read it before its retention ends, and when that answer changes.
+"""Whether each reader of a tablespace's log has read it before its retention ends, and when that answer changes (docs/decisions/0319).
 
 A reader needs the log from an LSN on, hence the ledger of that LSN. A ledger's retention starts at its end, when the next one was opened; a
-ledger that is being written has its full retention left. So an idle log raises no alarm, however old the newest Checkpoint is. After its
-retention a ledger is released and lost for its readers, or kept for them and fills the bookies. Both must be known in advance.
+ledger that is being written has its full retention left.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Pins the log of a tablespace for its Checkpoints, its archive, and until more than one disk holds its rows. The SQL nodes release nothing
-from a pin on (images/herddb).
-
-Pins are in ZooKeeper, so they hold for every leader, with or without an operator. A pin moves back, to keep what is left of the log, when
-what it rested on is gone: a Checkpoint, its volume or key, a replica. It never moves back because something could not be read.
-"""
+"""Pins the log of a tablespace: the SQL nodes release nothing from a pin on (docs/decisions/0318)."""
 
 from __future__ import annotations
 

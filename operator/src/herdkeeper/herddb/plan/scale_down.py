@@ -1,12 +1,7 @@
-"""Fewer SQL nodes: the conditions for removing one, and the cleanup afterwards. The highest numbers go first.
+"""Fewer SQL nodes: the conditions for removing one, and the cleanup afterwards (docs/decisions/0317).
 
-1. Each tablespace gets its declared number of replicas on nodes that stay (herddb/tablespace/plan.py, by `status.leavingNodes`).
-2. Leaderships move, once the replicas that stay could lead at once.
-3. Replicas on leaving nodes are removed.
-4. The StatefulSet shrinks by one, once no record names its last node.
-5. A node without a pod is forgotten: its claim under deletionPolicy Delete, then its record in ZooKeeper.
-
-A node exists while a record names it: one that was named at the last moment is started again. No progress is stored.
+The highest numbers go first. A node is removed in this order: replicas elsewhere, leaderships, its replicas, the pod, its claim under
+deletionPolicy Delete, its record in ZooKeeper.
 """
 
 from __future__ import annotations

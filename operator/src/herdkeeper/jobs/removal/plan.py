@@ -1,11 +1,7 @@
-"""Removes the files of a Checkpoint that is deleted with deletionPolicy Delete.
-
-A Job removes them once the run has ended and nothing else needs them. Two Checkpoints without a write between them have the same LSN and
-share a manifest, which the last of them removes.
+"""Removes the files of a Checkpoint that is deleted with deletionPolicy Delete, by a Job (docs/decisions/0412).
 
 Two kinds of Checkpoints remove only a manifest of their own. One was made for a drill: what it found there may have been kept on purpose.
-The other's run found none: a later one is of a copied resource, e.g. of a backup, in another namespace or cluster. An unreadable resource
-may need the files, so it blocks the removal.
+The other's run found none: a later one is of a copied resource, e.g. of a backup, in another namespace or cluster.
 """
 
 from __future__ import annotations
