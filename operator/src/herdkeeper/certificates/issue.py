@@ -20,8 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 CERTIFICATE_LIFE = timedelta(days=365)
 AUTHORITY_LIFE = timedelta(days=3650)
 LONGEST_KEY = 2048
-"""Characters of a key of a curve in PEM, with room for others. A key of another kind can have numbers that take hours, without any other
-thread."""
+"""Characters of a key of a curve in PEM, with room for others. A key of another kind can have numbers that take one thread hours."""
 BACKDATED = timedelta(days=365)
 """A certificate is valid from this long before it is made, since the operator's clock may be ahead, or another process's behind. A year is
 enough: an operator whose clock is further ahead mostly refuses the API server's certificate, and does nothing.

@@ -40,8 +40,7 @@ from herdkeeper.tls.identity import Identity
 
 CONNECT_SECONDS = 5.0
 FIRST_MEMBER_SECONDS = 0.5
-"""How long the first contact waits for one member before it tries all. A session costs three threads, and a start connects to hundreds of
-ensembles."""
+"""The first contact waits so long for one member before it tries all: a session has three threads, and a start hundreds of ensembles."""
 RECONFIG_SECONDS = 15.0
 GOODBYE_SECONDS = 2.0
 FORGOTTEN_SECONDS = 900.0

@@ -28,8 +28,7 @@ SESSION_SECONDS = 30.0
 """An idle session sends a heartbeat each third of it. Only watches depend on the session: the operator has no ephemeral znodes, and
 requests detect a silent member within ANSWER_SECONDS."""
 ANSWER_SECONDS = 2.0
-"""After so long without an answer the member counts as silent. A write takes milliseconds, and a SQL node counts as silent
-after as long."""
+"""After so long without an answer the member counts as silent, like a SQL node. A write takes milliseconds."""
 LONGEST_ANSWER_SECONDS = 15.0
 GOODBYE_SECONDS = 2.0
 """After that a member that has not confirmed the close, but keeps sending, is cut off: kazoo would read forever."""

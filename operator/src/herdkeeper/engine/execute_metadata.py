@@ -121,7 +121,9 @@ def change_membership(ensembles: EnsembleSessions, action: do.ChangeMembership, 
 
 
 def change_tablespace_record(znodes: Znodes, action: do.ChangeTablespaceRecord) -> None:
-    """Compare-and-set. Raises ChangedMeanwhileError for another tablespace of the name, too: versions of its record begin anew."""
+    """Compare-and-set on the version that was read. Raises ChangedMeanwhileError also for another tablespace of the name: the versions of
+    its record begin at 0 again.
+    """
     present = znodes.read(action.path)
     if present is None or decode_tablespace(present[0]).uuid != action.record.uuid:
         raise ChangedMeanwhileError(f"{action.path} is of another tablespace than the one that was read, or gone")
@@ -140,7 +142,9 @@ def set_archive_expiry(znodes: Znodes, action: do.SetArchiveExpiry) -> None:
 
 
 def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None) -> None:
-    """Compare-and-set on the read version (None: no znode). Without data it is deleted, unless another resource has written it."""
+    """Compare-and-set on the read version, None if there was no znode. Without data the znode is deleted: not if the key of another
+    resource, which needs it, has written it since.
+    """
     if data is None:
         znodes.delete(path, ANY_VERSION if version is None else version)
         _count("delete")
@@ -196,7 +200,9 @@ def _parents(path: str) -> tuple[str, ...]:
 
 
 def delete_logs(znodes: Znodes, action: do.DeleteLogs) -> None:
-    """Delete the ledgers of the tablespaces (None: all), then all about their logs. Bookies collect ledgers without metadata."""
+    """Delete the ledgers of the listed tablespaces (None: all), then their lists, pins, heartbeats and archive progress. Bookies collect
+    ledgers without metadata.
+    """
     root = action.herd_root
     uuids = action.uuids if action.uuids is not None else znodes.children(f"{root}/ledgers") or ()
     layout = znodes.read(f"{action.ledgers_root}/LAYOUT")

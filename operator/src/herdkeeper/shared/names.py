@@ -70,13 +70,11 @@ FULL_CHECK_ANNOTATION = "herdkeeper.io/full-check"
 FULL_CHECK_ANSWER_ANNOTATION = "herdkeeper.io/full-check-answer"
 """On a Tablespace, by the operator: result of the last request."""
 SET_ASIDE_PREFIX = "set-aside.herdkeeper.io/"
-"""On a Tablespace, followed by a SQL node's name: LSN of the verdict for which the node's files were set aside, see
-herddb/tablespace/verdicts.py."""
+"""On a Tablespace, followed by a SQL node: LSN of the verdict for which its files were set aside, see herddb/tablespace/verdicts.py."""
 MADE_ANNOTATION = "herdkeeper.io/made"
 """On a Tablespace, by the operator: which tablespace it created, and whether that is filled. See MadeMark in api/tablespace.py."""
 DID_NOT_LEAD_PREFIX = "did-not-lead.herdkeeper.io/"
-"""On a HerdDBCluster, followed by a SQL node's name: the last leadership that the node failed to take over, see
-herddb/leadership/take_over.py."""
+"""On a HerdDBCluster, followed by a SQL node: the last leadership that it failed to take over, see herddb/leadership/take_over.py."""
 RUN_NOW_ANNOTATION = "herdkeeper.io/run-now"
 """On a schedule, by the user, with any value: start a run now. Answered once, then removed."""
 RUN_NOW_ANSWER_ANNOTATION = "herdkeeper.io/run-now-answer"
@@ -162,8 +160,7 @@ REGION_VARIABLE, STORAGE_ACCOUNT_VARIABLE = "AWS_REGION", "AZURE_STORAGE_ACCOUNT
 STORE_AUTHORITIES_VARIABLE = "OBJECT_STORE_AUTHORITIES"
 """Further variables of those jobs; the last one has certificates to trust."""
 DESTINATION_VARIABLES = "DESTINATION_"
-"""Prefix of these variables in a job. obstore reads variables without it by itself, and would use one store's keys for another store that
-has none."""
+"""Prefix of these variables in a job. obstore reads those without it by itself, and would use one store's keys for another store."""
 ARCHIVE_VARIABLES = "ARCHIVE_"
 """The same of the place with the log's archive, in a job that has another destination."""
 IDENTITY_VARIABLE = "IDENTITY_FOLDER"
@@ -180,8 +177,7 @@ DATA_CLAIM_PREFIX = "data-"
 """Prefix of a volume claim, before the pod's name, from a StatefulSet's template `data`."""
 
 JDBC_TIMEOUTS = "client.network.timeout=10000&client.timeout=30000&client.operation.retry.delay=200"
-"""Milliseconds. HerdDB's defaults let a client hang: no network timeout, five minutes for a reply, a second between retries (HerdDB 0.29).
-"""
+"""Milliseconds. With HerdDB's defaults a client hangs: no network timeout, five minutes for a reply, a second between retries."""
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 """Zone of a Kubernetes node, set by the provider."""

@@ -59,9 +59,7 @@ FETCH_ROWS = 2000
 _FIRST_ROWS, _PIECE_BYTES = 32, 4 << 20
 """The first piece tells how wide the rows are: a row may have a megabyte, and 2000 of them end a leader that lacks the memory."""
 _ANSWER_BYTES = 16 << 20
-"""The most of an answer without rows: a key, counts, or an error, which may quote its statement some times. The operator has no memory for
-more.
-"""
+"""The most of an answer without rows: a key, counts, or an error, which may quote its statement. The operator has no memory for more."""
 BATCH_LISTS = 50
 """Parameter lists per batch message. The server recurses once per list (`ServerSideConnectionPeer.ComputeNext`). A stack overflow in the
 middle of a log write leaves a lock of the log held forever: 1000 lists on two connections stopped a leader with -Xss512k."""

@@ -20,8 +20,7 @@ class Identity:
 
 
 IdentityNow = Callable[[], Identity]
-"""Returns the newest identity. It is called at each connection, so that a renewed certificate needs no restart. Raises
-OSError, ValueError."""
+"""Returns the newest identity, at each connection: a renewed certificate needs no restart. Raises OSError, ValueError."""
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ READ_ONLY_CHILD = "readonly"
 MOST_MARKS = 1000
 """Maximum number of marks to read: enough to show that many are left, and whether they decrease."""
 MOST_BOOKIES = 2000
-"""Identities in the metadata. A cluster has at most 999 bookies, and those that leave; with an ensemble's names without end, a look would
-not end either."""
+"""Identities in the metadata. A cluster has at most 999 bookies, and those that leave; a look at names without end would not end."""
 _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 

@@ -1,6 +1,8 @@
-"""The rack and region of each bookie, for BookKeeper's placement policies (docs/decisions/0204).
+"""The rack and region of each bookie, for BookKeeper's placement policies.
 
-A node without the rack label is a rack of its own: two copies on one node are worse than two in one zone.
+A rack is the value of the spec's rack label on the bookie's node (by default its zone), or the node itself if nodes have no such label: two
+copies on one node are worse than two in one zone. BookKeeper looks racks up by address and caches them, so the map uses host names, which a
+bookie keeps for life.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""What of a log's archive may expire, and which Checkpoints its recovery window needs (docs/decisions/0411).
+"""What of a log's archive may expire, and which Checkpoints its recovery window needs.
 
 A window that begins at W needs a base, a verified Checkpoint with nothing later than W, and all of the log from the base's restart
-position. What is unknown keeps everything.
+position. Anything before is of no use. What is unknown keeps everything.
+
+The status first moves the window's beginning. Only once that is stored does the archiver get the order to expire, and it reports that
+before it deletes anything. An interruption leaves more than promised, never less.
 """
 
 from __future__ import annotations
