@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
 from herdkeeper.plugin.command import Argument, Command, Takes
 from herdkeeper.plugin.parser import COMMON, DRY_RUN, PROGRAM
@@ -67,19 +68,48 @@ ReplicationAudit/bk-20261125-160342: the job is running
 ReplicationAudit/bk-20261125-160342: 3 ledgers, 61 entries, 183 of 183 copies verified: nothing found
 ```
 """
+OF_SEVERAL = """## Options of several commands
+The usage of a command says which of them it has.
+"""
 
 
 def page(commands: Sequence[Command]) -> str:
+    several = _of_several(commands)
     parts = [INTRODUCTION, EXAMPLES, "## Options of every command", *_table(COMMON), ""]
+    parts += [OF_SEVERAL, *_table([_with_defaults(having) for having in several.values()]), ""]
     for command in commands:
-        parts += _command(command)
+        parts += _command(command, several.keys())
     return "\n".join(parts)
 
 
-def _command(command: Command) -> Iterator[str]:
+def _of_several(commands: Sequence[Command]) -> dict[tuple[str, str], dict[str, Argument]]:
+    """Returns the options that more than two commands have, by name and help, and of each the option of every such command."""
+    options: dict[tuple[str, str], dict[str, Argument]] = {}
+    for command in commands:
+        for argument in filter(lambda each: each.is_option, _own(command)):
+            options.setdefault((argument.name, argument.help), {})[command.name] = argument
+    return {key: having for key, having in options.items() if len(having) > 2}
+
+
+def _with_defaults(having: Mapping[str, Argument]) -> Argument:
+    """Returns an option of several commands. Its help has the commonest default, then the others with their commands."""
+    argument = next(iter(having.values()))
+    commands: dict[str | None, list[str]] = {}
+    for command, each in having.items():
+        commands.setdefault(each.default, []).append(f"`{command}`")
+    commonest, *others = sorted(commands, key=lambda default: len(commands[default]), reverse=True)
+    rest = "".join(f", {default} for {' and '.join(commands[default])}" for default in others)
+    return replace(argument, help=f"{argument.help}; {commonest} when absent{rest}", default=None) if commonest else argument
+
+
+def _own(command: Command) -> tuple[Argument, ...]:
+    return (*command.arguments, *((DRY_RUN,) if command.writes else ()))
+
+
+def _command(command: Command, told: Set[tuple[str, str]]) -> Iterator[str]:
     yield f"## {command.name}"
     yield f"`{usage(command)}` {command.summary}. {command.description}".rstrip()
-    arguments = (*command.arguments, *((DRY_RUN,) if command.writes else ()))
+    arguments = [argument for argument in _own(command) if (argument.name, argument.help) not in told]
     if arguments:
         yield ""
         yield from _table(arguments)
@@ -87,8 +117,8 @@ def _command(command: Command) -> Iterator[str]:
 
 
 def usage(command: Command) -> str:
-    """Returns the usage of a command, without common options."""
-    return " ".join([PROGRAM, command.name, *(_usage(argument) for argument in command.arguments)])
+    """Returns the usage of a command, without the options of every command."""
+    return " ".join([PROGRAM, command.name, *(_usage(argument) for argument in _own(command))])
 
 
 def _usage(argument: Argument) -> str:

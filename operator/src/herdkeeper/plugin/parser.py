@@ -27,7 +27,7 @@ def parser_of(commands: Sequence[Command]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Shows herdkeeper's stacks and sends requests to the operator.",
-        epilog="Exit codes: 0 fine, 1 something is wrong, 2 bad arguments.",
+        epilog="Exit codes: 0 fine, 1 something is wrong, 2 bad arguments, 130 ended by Ctrl-C.",
         allow_abbrev=False,
     )
     for argument in COMMON:
