@@ -35,7 +35,7 @@ NOBODY = "nobody"
 """`status.plaintextNeededBy` if plain text can be refused."""
 MOST_PLAINTEXT_USERS = 1000
 """Characters of `status.plaintextNeededBy`: the API server must know how long it can be."""
-_IN_ORDER = "the mode changes from Insecure to Permissive, and then to TLS (docs/security.md, 'Move a stack to certificates'); revert it"
+_IN_ORDER = "the mode changes from Insecure to Permissive, and then to TLS (docs/how-to/certificates.md); revert it"
 
 
 class GivenAuthority(Model):

@@ -82,7 +82,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.RUN_STARTED: Explained("A schedule has started a run."),
     Reason.PLAINTEXT_ACCEPTED: Explained(
         "The servers of a stack accept plain text: every client that reaches their ports can read and change its data.",
-        "Nothing, if you chose this; otherwise move the stack to certificates (docs/security.md, 'Move a stack to certificates').",
+        "Nothing, if you chose this; otherwise move the stack to certificates (docs/how-to/certificates.md).",
     ),
     Reason.AUTHORITY_ROLLING: Explained(
         "Another authority takes over from one that signs the certificates of a stack.", "Wait; the message names what it waits for."
