@@ -2,8 +2,8 @@
 
 Starts ZooKeeper, a bookie and two SQL nodes as plain processes, and loads rows of about 100 bytes into a replicated table. During each
 check a client writes autocommit rows into another table of the tablespace. Prints how long the leader paused writes, in total and at most
-at a time, how long the check took, and how long the client's writes took with and without it. Turns differ in the longest pause allowed.
-Fails if the follower does not pass.
+at a time. Also how long the check took, and the client's writes with and without it. Turns differ in the longest pause allowed. Fails if
+the follower does not pass.
 """
 
 from __future__ import annotations

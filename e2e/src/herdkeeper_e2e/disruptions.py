@@ -1,7 +1,7 @@
 """When servers were away, from watch events of their pods. Pure.
 
-A server is away from the moment its pod stops being Ready, is told to stop or is gone, until a pod of its name is Ready. A server that was
-never Ready is not away.
+A server is away from the moment its pod stops being Ready, is told to stop or is gone. It is back once a pod of its name is Ready. A server
+that was never Ready is not away.
 """
 
 from __future__ import annotations

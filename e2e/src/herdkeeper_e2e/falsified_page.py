@@ -1,10 +1,10 @@
 """Silently changes values of rows on a SQL node's disk: `python3 -m herdkeeper_e2e.falsified_page FOLDER OLD NEW`.
 
-FOLDER is a tablespace's (`<uuid>.tablespace`), of a node whose process is frozen and killed afterwards, so that it reads the pages at its
-next start. OLD and NEW are texts of equal length. Exits with 1 if no page has OLD.
+FOLDER is a tablespace's (`<uuid>.tablespace`). Its node's process is frozen and killed afterwards, so that it reads the pages at its next
+start. OLD and NEW are texts of equal length. Exits with 1 if no page has OLD.
 
-A page: VLong version (1), VLong flags (0), i32 number of records, for each the key and the value (VInt length, bytes), i64 XXHash64 of all
-that, or 0 for none; the rest is garbage. Source: FileDataStorageManager.rawReadDataPage of HerdDB 0.29.0.
+A page: VLong version (1), VLong flags (0), i32 number of records, for each the key and the value (VInt length, bytes). Then i64 XXHash64 of
+all that, or 0 for none; the rest is garbage. Source: FileDataStorageManager.rawReadDataPage of HerdDB 0.29.0.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class StripedClient(LedgerClient):
 
 
 class DistributedLogClient(LedgerClient):
-    """Writes and reads a new DistributedLog stream with its own quorums (E = Wq = 3, Aq = 2), whose log segments end after 64 KiB.
+    """Writes and reads a new DistributedLog stream with its own quorums (E = Wq = 3, Aq = 2). Its log segments end after 64 KiB.
 
     The stream's namespace is `/<Kubernetes namespace>/streams-<name>` in ZooKeeper, next to the bookies' root: each name can be used once.
     With certificates nobody but the operator may create it, so this client shows ZooKeeper the operator's certificate.

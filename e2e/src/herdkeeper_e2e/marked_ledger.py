@@ -1,7 +1,7 @@
 """Marks a ledger as under-replicated while it runs: `python3 -m herdkeeper_e2e.marked_ledger --ledgers-root PATH --ledger ID`.
 
-The mark is as BookKeeper's auditor makes it, but no copy is missing. The program holds the lock of the ledger's replication, so that no
-replication worker looks at the ledger and takes the mark away; one does so if the program is killed. Once the mark is there, it prints
+The mark is as BookKeeper's auditor makes it, but no copy is missing. The program holds the lock of the ledger's replication, so no
+replication worker looks at the ledger and takes the mark away. One does so if the program is killed. Once the mark is there, it prints
 `acknowledged`, for which SteeredProcess waits. It ends with a line, or the end, of its standard input.
 """
 

@@ -1,9 +1,9 @@
 """How many copies may be missing after bookies stopped under load, and which findings of an audit exceed that. Pure.
 
-Only entries in flight to a stopped bookie may lack a copy: Aq of Wq bookies acknowledge an entry, and BookKeeper replaces a bookie in a
-ledger from the first unacknowledged entry on (docs/limits.md). So may entries in flight to the slowest bookie when a leader stopped: the
-next leader fences the ledger, and copies nothing that was acknowledged. In striped ledgers, an entry acknowledged by both bookies may have
-a single copy, by a fault of BookKeeper's client, if it was in flight then.
+Only entries in flight to a stopped bookie may lack a copy: Aq of Wq bookies acknowledge an entry. BookKeeper replaces a bookie in a ledger
+from the first unacknowledged entry on (docs/limits/other-clients.md). So may entries in flight to the slowest bookie when a leader stopped:
+the next leader fences the ledger, and copies nothing that was acknowledged. In striped ledgers, an entry in flight then may have a single
+copy although both bookies acknowledged it: a fault of BookKeeper's client.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ UNANSWERED = 16
 
 @dataclass(frozen=True)
 class Stops:
-    """What happened during the writes: how often a bookie or a SQL node stopped, for how many seconds a bookie was silent before its
-    replacement (a frozen machine; 0 if it ended), and the clients' total entries per second.
+    """What happened during the writes: how often a bookie or a SQL node stopped, and the clients' total entries per second. Also for how
+    many seconds a bookie was silent before its replacement (a frozen machine; 0 if it ended).
     """
 
     number: int

@@ -13,8 +13,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 TESTS = Path("e2e/tests")
 LEFT_OUT = ("test_storage_9_", "test_secure_2_", "test_secure_3_", "test_secure_4_")
-"""These take longer than a run has for a scenario: one builds the images of earlier versions (`make e2e-storage`), one waits for three
-steps of ten minutes or more, one rolls a stack several times (`make e2e-secure`), one builds cert-manager (`make e2e-cert-manager`)."""
+"""These take longer than a run has for a scenario. One builds the images of earlier versions (`make e2e-storage`). One waits for three
+steps of ten minutes or more, and one rolls a stack several times (`make e2e-secure`). One builds cert-manager (`make e2e-cert-manager`)."""
 WITHOUT_TURN = ("fields", "gitops", "images", "monitoring", "registry", "upgrade")
 """Folders of scenarios that first build large programs (`make e2e-gitops`, `make e2e-monitoring`), have their own cluster (`make
 e2e-registry`, `make e2e-upgrade`), have none (`make e2e-images`), or take an hour (`make e2e-fields`)."""

@@ -97,8 +97,8 @@ def open_session(environment: Mapping[str, str] = os.environ) -> Iterator[Sessio
 
 @contextmanager
 def zookeeper_client(hosts: str) -> Iterator[KazooClient]:
-    """A client of the ensemble at `host:port,host:port` that reconnects by itself and ends with the block; with the certificate of this
-    process, where it has one."""
+    """A client of the ensemble at `host:port,host:port` that reconnects by itself and ends with the block. It shows the certificate of this
+    process, if there is one."""
     retry = {"max_tries": -1, "max_delay": 1.0}
     zookeeper = KazooClient(hosts=hosts, timeout=10.0, connection_retry=retry, handler=own_handler())
     zookeeper.start(timeout=60)

@@ -1,6 +1,6 @@
 """A program inside a pod that writes until stopped, steered from outside the cluster.
 
-It takes orders as lines of standard input (`stop`, or its end, stops it), and prints the number of acknowledged writes as lines of JSON
+It takes orders as lines of standard input; `stop`, or its end, stops it. It prints the number of acknowledged writes as lines of JSON
 (`acknowledged`).
 """
 

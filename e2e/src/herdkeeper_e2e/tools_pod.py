@@ -27,8 +27,8 @@ SOURCES = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Database:
-    """Location of a tablespace, by the statuses of its resources. `identity` is the Secret with a certificate for reading its log, and
-    `operator_identity` the one that opens all znodes of the ensemble; None if servers ask for none.
+    """Location of a tablespace, by the statuses of its resources. `identity` is the Secret with a certificate for reading its log.
+    `operator_identity` is the one that opens all znodes of the ensemble. Both are None if servers ask for none.
     """
 
     zookeeper: str

@@ -62,9 +62,9 @@ JOBS: tuple[tuple[str, str, Json], ...] = (
 
 
 class PlayedStack:
-    """`disrupted` are the pods that were deleted since it was emptied last. `stuck` gives the status in which pods of a
-    template's spec stay, None for those that serve; those whose status is empty are not even made. `more` is added to the specs of
-    resources, by their names."""
+    """`disrupted` are the pods that were deleted since it was emptied last. `stuck` gives the status in which pods of a template's spec
+    stay, None for those that serve. Those whose status is empty are not even made. `more` is added to the specs of resources, by their
+    names."""
 
     def __init__(self, dynamic: DynamicClient, more: Mapping[str, Json] | None = None) -> None:
         name = f"fields-{uuid.uuid4().hex[:12]}"

@@ -1,6 +1,6 @@
 """Each field of each kind's spec gets another valid value on a settled stack, and its old one back (the idea of Acto).
 
-After a change, the resource settles and is as declared, or a condition says why not and what would help, or the API server refuses it by
+After a change, the resource settles and is as declared, or a condition says why not and what would help. Or the API server refuses it by
 field, value and fix. Put back, all is as it was. No pod is restarted that no change of its template asks for, and never two at once.
 
 The normal run takes a tenth of the fields, others each day; TURN=5 takes those of one day, EVERY_FIELD=1 (`make integration-fields`) all.

@@ -1,7 +1,7 @@
 """Real ZooKeeper processes under the operator's reconciles: membership under a writer, roll, lost volumes, a lost quorum.
 
-What only real servers can tell: that the password suffices and is needed, that an observer becomes a voter, that a leader may leave, that
-members on empty or old volumes never outvote the others.
+What only real servers can tell: that the password suffices and is needed, that an observer becomes a voter, that a leader may leave. And
+that members on empty or old volumes never outvote the others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The API server refuses, fails, answers nobody, answers late or out of date at one call: what is there in the end is what an undisturbed
 operator makes, and nothing was deleted that it would not have deleted.
 
-A run tells one story, and disturbs one call on each way to a standstill. A run that has the undisturbed run's picture again at the end of
-a scene is as good as undisturbed for the next one. Which calls, and of which stories, changes from day to day, and TURN=5 tells again those
-of one; EVERY_CALL=1 (`make integration-disturbed`) disturbs each call of each story.
+A run tells one story, and disturbs one call on each way to a standstill. A run that has the undisturbed run's picture again at the end of a
+scene is as good as undisturbed for the next one. Which calls, and of which stories, changes from day to day, and TURN=5 tells again those
+of one. EVERY_CALL=1 (`make integration-disturbed`) disturbs each call of each story.
 """
 
 from __future__ import annotations

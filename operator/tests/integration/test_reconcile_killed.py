@@ -85,9 +85,9 @@ class Process:
 class Run:
     """One story on a namespace of its own, in scenes; in each of them the process dies once, after the `dies_after`th write.
 
-    A scene ends where nothing is written any more. `undisturbed` is the same story without a death: a run that has its picture again at
-    the end of a scene is as good as undisturbed for the next one, so that one run tells of a death in each. It is over when no later
-    scene has that many writes.
+    A scene ends where nothing is written any more. `undisturbed` is the same story without a death. A run that has its picture again at the
+    end of a scene is as good as undisturbed for the next one. So one run tells of a death in each. It is over when no later scene has that
+    many writes.
     """
 
     def __init__(self, dynamic: DynamicClient, undisturbed: Run | None = None, dies_after: int = 0) -> None:

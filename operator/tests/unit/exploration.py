@@ -74,7 +74,7 @@ class Explorer(Generic[State]):
         return Explored(len(before))
 
     def stuck(self, start: State, done: Callable[[State], bool], most_states: int) -> Explored:
-        """All states that can be reached from `start`, up to a number; wrong is the first one from which no step leads to one that is
+        """All states that can be reached from `start`, up to a number. Wrong is the first one from which no step leads to one that is
         `done`.
         """
         before: dict[State, tuple[State, str] | None] = {start: None}

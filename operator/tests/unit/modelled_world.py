@@ -28,7 +28,7 @@ from modelled_operator import (
 
 
 class World(NamedTuple):
-    """Everything. `orders` are what the Tablespace's key has yet to do of its plan, `faults` how many more may happen, `mistake` what was
+    """Everything. `orders` are what the Tablespace's key has yet to do of its plan. `faults`: how many more may happen. `mistake`: what was
     done that must not be."""
 
     log: Log

@@ -91,7 +91,7 @@ def test_every_default_of_the_spec_is_stored_and_of_the_status_that_nobody_has_l
 
 
 def defaults(model: Any, given: BaseModel | None = None, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Path -> value of each default that a model's instance has, nested ones where the outer field has a default itself, is always
+    """Path -> value of each default that a model's instance has. Nested ones count where the outer field has a default itself, is always
     there, or may be absent as a whole."""
     for name, field in model.model_fields.items():
         value = getattr(given, name) if given is not None else field.default

@@ -1,7 +1,7 @@
 """Invariants 8 and 9: every moment of the recovery window can be restored, though the log, parts of its archive and old Checkpoints go.
 
-All orders in which a Tablespace and a schedule of Checkpoints are reconciled, the archiver copies and deletes, the leader releases the log,
-Checkpoints end, and something fails, within small bounds. `make model` goes further.
+All orders, within small bounds: a Tablespace and a schedule of Checkpoints are reconciled, the archiver copies and deletes, the leader
+releases the log, Checkpoints end, something fails. `make model` goes further.
 
 A row is written each day, in a ledger of its own; everything counts in days, which are LSNs, too. The leader releases a ledger at once
 where no pin keeps it: every retention is over. A Checkpoint that a person deletes is missed by that person alone.
@@ -112,10 +112,10 @@ class Order(NamedTuple):
 
 
 class World(NamedTuple):
-    """`stamps` are those of the days' rows, `released` the first day that is left in the log, `pins` are as in PINS. `order`: the day
-    from which the archive is kept, and its base. `going`: the archiver deletes what is before that day. `begun` is what a reconcile of
-    the Tablespace read before the Checkpoints, `planned` what it has not done yet, `expired` what one of the schedule has not deleted
-    yet; `overnight`: since yesterday.
+    """`stamps` are those of the days' rows, `released` the first day that is left in the log, `pins` are as in PINS. `order`: the day from
+    which the archive is kept, and its base. `going`: the archiver deletes what is before that day. `begun` is what a reconcile of the
+    Tablespace read before the Checkpoints, `planned` what it has not done yet. `expired` is what one of the schedule has not deleted yet;
+    `overnight`: since yesterday.
 
     `believed`: a person deleted no Checkpoint since the look from which the status is."""
 

@@ -1,7 +1,7 @@
 """No entry loses its copies by what the operator does to bookies: rolls, drains, replacements of lost ones, and all of it together.
 
-All orders in which the operator looks and acts, pods and sessions come and go, writers write, autorecovery copies, users change their mind,
-and something fails, within small bounds. `make model` goes further. See modelled_bookies.py for what is taken from BookKeeper.
+All orders, within small bounds: the operator looks and acts, pods and sessions come and go, writers write, autorecovery copies, users
+change their mind, something fails. `make model` goes further. See modelled_bookies.py for what is taken from BookKeeper.
 
 The drain of one bookie, with copies that can't be read back, has a model of its own: test_model_drain.py.
 """

@@ -311,7 +311,7 @@ def _copy_lost(seen: Bookies) -> Steps:
 
 
 def _autorecovery_errs(seen: Bookies) -> Steps:
-    """It closes a ledger that bookie 0, which it does not see for a while, has in a record, and takes another one's copy for good."""
+    """It does not see bookie 0 for a while. It closes a ledger that this one has in a record, and takes another one's copy for good."""
     for number in sorted({number for begun in seen.rounds for number in begun.recorded}):
         ledger = seen.ledgers[number]
         free = sorted(seen.up - ledger.segments[-1].bookies)

@@ -112,8 +112,8 @@ def test_a_founded_ensemble_whose_membership_was_never_read_is_closed_unless_its
 
 @dataclass(frozen=True)
 class Move:
-    """A move at one moment: the pods of the members, how many members are closed, whether the mode is TLS, what the template says, and how
-    many pods may still die.
+    """A move at one moment: the pods of the members, how many are closed, the template, whether the mode is TLS, and how many pods may
+    still die.
     """
 
     steps: tuple[str | None, ...] = (None, None, None)

@@ -1,4 +1,4 @@
-"""A SQL node whose pod says that its HTTP port speaks TLS is verified before it is sent anything, and never spoken to in plain text."""
+"""A SQL node whose pod says that its HTTP port speaks TLS is verified before it is sent anything. It is never sent plain text."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ PLACEHOLDERS = {"REASON": "NoLeader", "RUN": "ckpt/flights-1"}
 
 
 def plugin_commands() -> Iterator[tuple[str, list[str]]]:
-    """Each command of the plugin that a page has, but for the page that says how each is called, as a shell would give it its words."""
+    """Each command of the plugin that a page has, as a shell would give it its words. Not those of the page that says how each is
+    called."""
     for page in PAGES:
         for text in words(page) if page.name != "kubectl-plugin.md" else ():
             line = text.removeprefix("$ ")

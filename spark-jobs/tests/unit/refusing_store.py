@@ -1,4 +1,4 @@
-"""What stands before a real S3 server and refuses some requests, as a store does that is busy; all others it hands on as they are."""
+"""Stands before a real S3 server and refuses some requests, as a store does that is busy. It hands on all others as they are."""
 
 from __future__ import annotations
 

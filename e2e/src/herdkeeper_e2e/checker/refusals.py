@@ -1,7 +1,7 @@
 """A client with statements that HerdDB often refuses, next to its own transactions: `python3 -m herdkeeper_e2e.checker.refusals tell`.
 
 It makes its own tables, and runs an endless script of `make fuzz`: TRUNCATE, ALTER, CREATE and DROP next to open transactions, key
-violations in the middle of a statement, locks. It works until a line `stop` or the end of standard input, and prints a few times a second,
+violations in the middle of a statement, locks. It works until a line `stop` or the end of standard input. A few times a second it prints,
 as JSON, how many statements were acknowledged. At the end it writes the promises to a file. `refusals judge` compares them with the current
 leader, and prints each contradiction as a line of JSON.
 """

@@ -35,7 +35,7 @@ PATHS = {
 }
 MACHINES = 30
 PULL_SECONDS, READY_SECONDS, STOP_SECONDS, TOLD_SECONDS = 0.3, 2.0, 0.5, 1.0
-"""From binding to a running process, from there to Ready, from the order to stop to the end, and until a kubelet tells of a process that
+"""From binding to a running process, from there to Ready, from the order to stop to the end. Then until a kubelet tells of a process that
 died by itself."""
 TURN_SECONDS = 0.05
 """Controllers look at a namespace so long after something changed there."""

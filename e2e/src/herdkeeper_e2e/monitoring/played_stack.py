@@ -1,7 +1,7 @@
 """Three hours of two namespaces, each with a whole stack whose resources have the same names, as metrics that Prometheus reads.
 
-In `shop`, a bookie's volume fills up and the bookie turns read-only, a SQL node is away for a quarter of an hour and another one leads,
-a deep audit is overdue, and a restore drill failed. `staging` is well.
+In `shop`, a bookie's volume fills up and the bookie turns read-only. A SQL node is away for a quarter of an hour and another one leads. A
+deep audit is overdue, and a restore drill failed. `staging` is well.
 """
 
 from __future__ import annotations

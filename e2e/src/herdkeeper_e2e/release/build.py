@@ -1,8 +1,8 @@
 """Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
 
 chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, all examples, two wheels, release notes, and
-SHA256SUMS over all of it. Where a container engine answers, images are built from the checkout and archived, for each platform, each with a
-list of what it holds; their bytes differ from build to build.
+SHA256SUMS over all of it. Where a container engine answers, images are built from the checkout and archived for each platform, with a list
+of what they hold. Their bytes differ from build to build.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files of the repository to which pages lead, outside of docs/: each gets a page of its own in the site.
 
-So the site needs no address of the repository, and each of its links can be checked. Paths are relative to the repository's root; a page of
+So the site needs no address of the repository, and each of its links can be checked. Paths are relative to the repository's root. A page of
 the site is named by its path in docs/, or in `source/` where it is made of such a file.
 """
 

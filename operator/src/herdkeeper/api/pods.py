@@ -110,8 +110,8 @@ class Pods(PodTraits):
 
 
 def pods_rules(pods: str = "pods") -> tuple[Rule, ...]:
-    """Returns the rules of the spec's field `pods`, e.g. `job.pods`: the operator's own labels and annotations can't be set, and what
-    Kubernetes takes for no name is refused here and not only where it is written into the pods.
+    """Returns the rules of the spec's field `pods`, e.g. `job.pods`: the operator's own labels and annotations can't be set. What
+    Kubernetes takes for no name is refused here, and not only where it is written into the pods.
     """
     return (
         *(_not_the_operators(f"{pods}.{field}") for field in ("labels", "annotations")),

@@ -130,8 +130,8 @@ class SeverityCounts(Model):
 
 
 class FindingStatus(Model):
-    """A run of entries of one ledger that one bookie should hold but does not, or holds damaged or with other content, or whose copies are
-    in too few racks.
+    """A run of entries of one ledger that one bookie lacks, or holds damaged or with other content. Or the copies of these entries are in
+    too few racks.
     """
 
     kind: str = Field(description="What is wrong, e.g. Missing or CorruptDigest.")

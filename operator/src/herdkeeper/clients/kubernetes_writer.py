@@ -174,8 +174,8 @@ class KubernetesWriter:
                 raise
 
     def _apply_status(self, path: str, resource: Resource, body: Json) -> Json:
-        """Apply a status. Definitions that are older than the operator refuse it as a whole for one field that they lack, and an earlier
-        status would go on being believed. So it is merged then: the API server drops what they lack.
+        """Apply a status. Definitions that are older than the operator refuse it as a whole for one field that they lack. An earlier status
+        would then go on being believed. So it is merged then: the API server drops what they lack.
         """
         what = f"{resource.KIND}/status"
         try:

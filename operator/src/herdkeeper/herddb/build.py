@@ -44,7 +44,7 @@ A boot reads a log in batches of 1,000 entries, and would wait in each batch for
 reads twice only if no asked bookie has answered anything.
 
 `reorderReadSequenceEnabled`, which would ask such a bookie last, stays off. 4.16.6 cuts the entry id of a failed write to 20 bits before it
-computes the bookies to read from, so in longer ledgers it picks the wrong one. A recovery could count one bookie's "no such entry" twice.
+computes the bookies to read from. So in longer ledgers it picks the wrong one. A recovery could count one bookie's "no such entry" twice.
 """
 
 

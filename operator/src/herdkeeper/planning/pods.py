@@ -218,7 +218,7 @@ def client_service(owner: Resource, component: str, name: str, ports: Mapping[st
 
 def disruption_budget(owner: Resource, component: str, name: str, least: int | None = None) -> Json:
     """One voluntary disruption at a time. `least`: how many pods stay; needed if each has a StatefulSet of its own. Kubernetes counts what
-    may be unavailable by the StatefulSets of the pods that there are, so one that may not be made again would not count.
+    may be unavailable by the StatefulSets of existing pods. So a pod that may not be made again would not count.
     """
     # null takes away what somebody set instead: both together are refused
     allowed = {"maxUnavailable": 1 if least is None else None, "minAvailable": least}

@@ -20,7 +20,7 @@ from herdkeeper.shared.reason import Bearing, Reason
 MOST_SENTENCES = 60
 """Maximum sentences of a shown plan. A new cluster of some bookies fits."""
 _NO_SYMPTOMS = (Reason.STATEMENTS_BLOCKED, *SERVES_AS_MADE)
-"""Of what a plan waits for: hanging statements, and bookies that serve as made. Rolls of other resources go on beside these bookies, and
+"""Of what a plan waits for: hanging statements, and bookies that serve as made. Rolls of other resources go on beside these bookies. They
 would wait for ever for a drain or a roll that waits for what is lacking."""
 
 

@@ -1,6 +1,6 @@
 """What a job reports to the operator in its container's termination message.
 
-The kubelet keeps at most 4096 bytes of it, so `to_json` drops items of the long list, last first, until the rest fits, and counts them.
+The kubelet keeps at most 4096 bytes of it. So `to_json` drops items of the long list, last first, until the rest fits, and counts them.
 Keys are camelCase, so that the operator can copy them into a status. `from_json` ignores unknown keys (of a newer job image) and refuses
 missing ones by name.
 """

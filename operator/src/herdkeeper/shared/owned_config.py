@@ -81,10 +81,10 @@ BOOKKEEPER: OwnedKeys = {
 }
 """`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds. `allowStorageExpansion` and
 `dataIntegrity...` relax the cookie check that keeps an empty disk out. `skipReplayJournalInvalidRecord` starts a bookie without the
-acknowledged entries behind a damaged one. `entryLogPerLedgerEnabled` swallows errors of a full disk as it closes a log, and
-`useTransactionalCompaction` can take a copy that a crash has left for another log's (BookKeeper 4.18). `include` reads a whole file of
-keys. `httpServerTlsEnable` and its keys do nothing: the image's HTTP server is in plain text. `extraServerComponents` start servers of
-their own."""
+acknowledged entries behind a damaged one. In BookKeeper 4.18 `entryLogPerLedgerEnabled` swallows errors of a full disk as it closes a log.
+`useTransactionalCompaction` can take a copy that a crash has left for another log's. `include` reads a whole file of keys.
+`httpServerTlsEnable` and its keys do nothing: the image's HTTP server is in plain text. `extraServerComponents` start servers of their
+own."""
 
 HERDDB: OwnedKeys = {
     **_of_operator("""

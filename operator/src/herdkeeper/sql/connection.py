@@ -470,8 +470,8 @@ class Connection:
 
 class Transaction:
     """The statements of one open transaction. Made by `Connection.transaction` and `Connection.begin`; raises what the connection's methods
-    raise, but `OutcomeUnknown` only from `commit` and ALTER TABLE, which commits, also if it is refused: nothing is durable before. Once
-    the server has ended it, each raises `TransactionEnded`.
+    raise. But `OutcomeUnknown` comes only from `commit`, and from ALTER TABLE, which commits, also if it is refused: nothing is durable
+    before. Once the server has ended it, each raises `TransactionEnded`.
 
     With `keeps_read_locks`, rows that it has read stay locked until its end.
     """

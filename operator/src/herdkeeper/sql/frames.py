@@ -123,7 +123,7 @@ def timestamp_millis(moment: datetime) -> int:
     """Returns milliseconds since 1970-01-01 UTC, truncated, since HerdDB keeps milliseconds.
 
     Raises:
-        ValueError: the datetime has no time zone; or it is outside of the years 1 to 9999 in UTC, so that nobody could read the row here.
+        ValueError: the datetime has no time zone, or is outside of the years 1 to 9999 in UTC: nobody could read the row here.
     """
     if moment.tzinfo is None:
         raise ValueError(f"the datetime {moment.isoformat()} has no time zone: pass one, for example tzinfo=datetime.UTC")

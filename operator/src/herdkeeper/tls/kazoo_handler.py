@@ -1,7 +1,7 @@
 """kazoo's connections over TLS, with this project's rules of trust.
 
-kazoo's own `use_ssl` also trusts the system's authorities, compares no host name unless told, and waits for the socket while answers are in
-OpenSSL's buffer (2.11: `ConnectionHandler._connect_attempt` checks it only in the middle of an answer).
+kazoo's own `use_ssl` also trusts the system's authorities, and compares no host name unless told. It waits for the socket while answers are
+in OpenSSL's buffer (2.11: `ConnectionHandler._connect_attempt` checks it only in the middle of an answer).
 """
 
 from __future__ import annotations

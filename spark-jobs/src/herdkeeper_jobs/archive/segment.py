@@ -71,7 +71,7 @@ class SegmentManifest(Part):
     begins_log: bool
     """Whether it begins with the log's very first entry."""
     next_ledger: int | None
-    """The next ledger, if the segment ends with the last entry of a closed one; None if that ledger continues, or no next one is known."""
+    """The next ledger, if the segment ends with the last entry of a closed one. None if that ledger continues, or no next one is known."""
     entries: int
     lowest_timestamp_millis: int
     highest_timestamp_millis: int

@@ -1,8 +1,8 @@
 """Decodes a node's stream of a follower's tables at an LSN, frame by frame. Pure, apart from reading the stream.
 
 A frame is u8 kind, u32 length, payload; numbers are big-endian. Frames: `P` (version, LSN, uuid of the tablespace); per table `T` (next
-auto-increment value, definition), `I` per index, `R` with some rows, `E` (rows and digest). The last frame is `Z` (number of tables and
-rows, digest of all P, T and I), or `F` with the reason of an early end. Source: images/herddb, TablesWriter.
+auto-increment value, definition), `I` per index, `R` with some rows, `E` (rows and digest). The last frame is `Z` with the number of tables
+and rows and a digest of all P, T and I. Or it is `F` with the reason of an early end. Source: images/herddb, TablesWriter.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def read(self, start: dict[str, str]) -> tuple[Iterator[pa.RecordBatch], dict[str, str]]:
         """Returns the changes committed in the next entries, and the offset after them; the same offset if there are none.
 
-        Raises LogTruncatedError if entries after the offset were dropped, EntryUnreadableError if no replica has an entry, and
+        Raises LogTruncatedError if entries after the offset were dropped, and EntryUnreadableError if no replica has an entry. Raises
         CheckpointRefused if the offset is of another log, or of a time that its cluster lost. With `trigger(availableNow=True)` also
         CheckpointRetryable.
         """

@@ -83,8 +83,8 @@ def read_circle(tables: tuple[SourceTable, ...], groups: Sequence[RowGroup], fol
     """Returns a circle with the order of its rows. `groups`: all row groups of the tables, with table indexes.
 
     Raises:
-        RestoreRefused: a row refers to a missing row, a key compares incomparable types, no order of statements restores the rows, or no
-            UPDATE accepts the name of a primary key; names them.
+        RestoreRefused: a row refers to a missing row, or a key compares incomparable types. Or no order of statements restores the rows,
+            or no UPDATE accepts the name of a primary key. It names them.
     """
     keys = tuple(_keys(tables))
     contents, sizes = zip(*(_read(table, _key_columns(tables, table), folder) for table in tables), strict=True)

@@ -7,8 +7,8 @@ The rules of HerdDB 0.29.0 (herddb.core.TableManager):
   parents. So a row that only looks like a child counts, too.
 
 The order is found backwards: remove whatever may have come last, until nothing is left. A row may have come last if no other refers to it.
-A key may have, if no remaining row has a null in it. So may a row that refers to itself, came in with a null and was changed, if no other
-row refers to it or seems to. Each removal only allows more removals. So any sequence of removals reaches the end if an order exists. This
+A key may have, if no remaining row has a null in it. So may a row that refers to itself, came in with a null and was changed. But no other
+row may refer to it or seem to. Each removal only allows more removals. So any sequence of removals reaches the end if an order exists. This
 presumes that values identify a row: if several rows have them, each child is tied to the first.
 
 A key that takes no nulls needs no changed rows: no row has a null in it, so it can be removed first.

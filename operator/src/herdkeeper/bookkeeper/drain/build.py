@@ -18,8 +18,8 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
 
 RECORD_KEY, OPEN_KEY, WRITTEN_KEY, BYTES_KEY, KEPT_KEY = "record", "open", "written", "bytes", "kept"
-"""In a round's ConfigMap: what the bookie held; which open ledgers were no longer written there; which others are not read while open;
-the estimated bytes; that its drain was cancelled."""
+"""In a round's ConfigMap: what the bookie held, and the estimated bytes. Also which open ledgers were no longer written there, which others
+are not read while open, and that its drain was cancelled."""
 RECORD = "/record"
 """Mount path of the record."""
 RETIRE_SECONDS = 900

@@ -98,7 +98,7 @@ def _told(found: PagedAnswer, request: ScanRequest, *, to_act_by: bool) -> Ledge
 class LedgersRead:
     """A scan in pages: first the paths of all ledgers, folder by folder, then their metadata. See PagedRead.
 
-    Each page asks for Znodes anew, so that it goes on by another session after the loss of one, and none is older than the scan's begin.
+    Each page asks for Znodes anew. So it goes on by another session after the loss of one, and none is older than the scan's begin.
     Unreadable metadata makes the whole scan Unknown: that ledger could name any bookie.
     """
 

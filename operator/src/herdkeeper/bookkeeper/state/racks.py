@@ -1,8 +1,8 @@
 """The rack and region of each bookie, for BookKeeper's placement policies.
 
-A rack is the value of the spec's rack label on the bookie's node (by default its zone), or the node itself if nodes have no such label: two
-copies on one node are worse than two in one zone. BookKeeper looks racks up by address and caches them, so the map uses host names, which a
-bookie keeps for life.
+A rack is the value of the spec's rack label on the bookie's node, by default its zone. If nodes have no such label, it is the node itself:
+two copies on one node are worse than two in one zone. BookKeeper looks racks up by address and caches them, so the map uses host names,
+which a bookie keeps for life.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which bookie holds which entry, by BookKeeper's round-robin rule.
 
-A segment has the ensemble size E and the write quorum Wq. Entry e is written to the Wq positions e mod E, e+1 mod E, …, so position i
-holds e exactly when (i - e) mod E < Wq. With E = Wq each position holds all. A segment ends before the next one's first entry. The last
-one ends with the ledger's last entry (closed) or its LAC (open). Segments may be empty.
-Source: RoundRobinDistributionSchedule and LedgerMetadataUtils of BookKeeper 4.18.0.
+A segment has the ensemble size E and the write quorum Wq. Entry e is written to the Wq positions e mod E, e+1 mod E, …. So position i holds
+e exactly when (i - e) mod E < Wq. With E = Wq each position holds all. A segment ends before the next one's first entry. The last one ends
+with the ledger's last entry (closed) or its LAC (open). Segments may be empty. Source: RoundRobinDistributionSchedule and
+LedgerMetadataUtils of BookKeeper 4.18.0.
 """
 
 from __future__ import annotations

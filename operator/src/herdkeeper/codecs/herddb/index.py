@@ -1,8 +1,8 @@
 """HerdDB's definition of an index, the value of the log entry CREATE_INDEX.
 
-VLong version (1), VLong flags (0), UTF tablespace, UTF name, UTF uuid, UTF table, VInt properties (1 = unique), UTF type, VInt columns,
-each {VLong version (1), VLong flags (0), UTF name, VInt type, VInt serial position, VInt flags}.
-Source: herddb.model.Index of HerdDB 0.29.0.
+VLong version (1), VLong flags (0), UTF tablespace, UTF name, UTF uuid, UTF table, VInt properties (1 = unique), UTF type, VInt columns.
+Each column: {VLong version (1), VLong flags (0), UTF name, VInt type, VInt serial position, VInt flags}. Source: herddb.model.Index of
+HerdDB 0.29.0.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ JSON: activeLedgers, ledgersTimestamps (milliseconds, when each was added), firs
 stale, meaningless copy of the znode's version; compare-and-set needs the znode's own).
 
 Our node program drops ledgers from the beginning on. HerdDB alone, and older versions of that program, dropped them by the clocks of their
-writers, so perhaps in the middle, which the list does not show. The znode's version does: each write adds or removes one ledger, and the
+writers, so perhaps in the middle. The list does not show that. The znode's version shows it: each write adds or removes one ledger, and the
 first write leaves it at 1 (create, set). An editor other than the leader fences the leader.
 
 Source: herddb.cluster.LedgersInfo, ZookeeperMetadataStorageManager.saveActualLedgersList and BookkeeperCommitLog of HerdDB 0.29.0.

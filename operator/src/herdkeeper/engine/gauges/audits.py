@@ -1,6 +1,6 @@
 """Gauges of the newest audits of each BookKeeperCluster, one set for each depth.
 
-They come from the status of the newest finished ReplicationAudit of the whole cluster, so a restarted operator shows them as soon as it has
+They come from the status of the newest finished ReplicationAudit of the whole cluster. So a restarted operator shows them as soon as it has
 read the resources. An audit of chosen ledgers does not count.
 """
 

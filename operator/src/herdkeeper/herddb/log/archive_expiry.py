@@ -1,7 +1,7 @@
 """What of a log's archive may expire, and which Checkpoints its recovery window needs.
 
-A window that begins at W needs a base, a verified Checkpoint with nothing later than W, and all of the log from the base's restart
-position. Anything before is of no use. What is unknown keeps everything.
+A window that begins at W needs a base: a verified Checkpoint with nothing later than W. It also needs all of the log from the base's
+restart position. Anything before is of no use. What is unknown keeps everything.
 
 The status first moves the window's beginning. Only once that is stored does the archiver get the order to expire, and it reports that
 before it deletes anything. An interruption leaves more than promised, never less.
@@ -113,9 +113,9 @@ def needed_by_archive(
     """Returns the names of the Checkpoints that a schedule must keep for the recovery window of a tablespace's archive. Its log is kept by
     the BookKeeper cluster of this INSTANCEID.
 
-    One is the base in the status. With a retention, others are the newest one of a moment at or before the window's beginning, and the
-    oldest one after it, the next base. Without that one, a schedule that keeps few would delete every Checkpoint before it is as old as the
-    window, and the archive would grow forever.
+    One is the base in the status. With a retention, another one is the newest one of a moment at or before the window's beginning. So is
+    the oldest one after it, the next base. Without it, a schedule that keeps few would delete every Checkpoint before it is as old as the
+    window. The archive would then grow forever.
 
     The window may move on, at most to `keepWithin` ago, before the schedule has deleted what it decided on. So the bases in between, one
     for each LSN, are kept, and the next one. They are few while the archive follows the log.

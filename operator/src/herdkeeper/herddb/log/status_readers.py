@@ -1,5 +1,5 @@
-"""The readers of a tablespace's log: the conditions LogUsedInTime (each has read it well before its retention ends) and LogReleased
-(ledgers are kept past their retention because they are needed), and status.streams.
+"""The readers of a tablespace's log: two conditions, and status.streams. LogUsedInTime: each has read it well before its retention ends.
+LogReleased: ledgers are kept past their retention because they are needed.
 """
 
 from __future__ import annotations

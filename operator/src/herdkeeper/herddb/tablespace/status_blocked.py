@@ -1,7 +1,7 @@
 """Why a tablespace is not Ready although its leader leads: statements hang.
 
-Only Ready reports it. No leader is moved or restarted for it: a long CREATE INDEX or checkpoint has the same effect and ends by itself, and
-this leader may be the only replica that has caught up. Rolls, drains and switchovers continue, since they go by the nodes' views; each of
+Only Ready reports it. No leader is moved or restarted for it: a long CREATE INDEX or checkpoint has the same effect and ends by itself. And
+this leader may be the only replica that has caught up. Rolls, drains and switchovers continue, since they go by the nodes' views. Each of
 them resolves it, as does deleting the leader's pod. Checkpoints run, since they read the log. A full check waits: it would only join the
 queue.
 """

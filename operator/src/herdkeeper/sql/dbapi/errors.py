@@ -46,8 +46,8 @@ class OutcomeUnknown(OperationalError):
     """The statement (in autocommit) or the transaction (at COMMIT) may have been committed: its answer was lost.
 
     Do not repeat it blindly, even if your framework repeats after any OperationalError. First check whether its rows exist, or write it so
-    that a second execution is harmless: after an INSERT with a primary key of your choice, IntegrityError shows that it was committed,
-    unless the row may violate something else, for which the first one may have been refused.
+    that a second execution is harmless: with a primary key of your choice, an INSERT's IntegrityError shows that it was committed. That
+    does not hold if the row may violate something else, for which the first one may have been refused.
     """
 
 
@@ -60,8 +60,8 @@ class InternalError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """The statement can't be parsed or names something that does not exist, a parameter is missing or has an unsupported type, or there are
-    no rows to fetch.
+    """The statement can't be parsed or names something that does not exist. Or a parameter is missing or has an unsupported type, or there
+    are no rows to fetch.
     """
 
 
