@@ -94,7 +94,7 @@ def test_invalid_ledgers_are_refused_with_the_wrong_part(text: str) -> None:
         (["--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie: 0.0 is not above 0"),
         (["--master", "yarn"], "--master is 'yarn': give local[N]"),
         (["--racks", "b0=a,b1"], "--racks: 'b1' names no bookie and rack"),
-        (["--min-racks", "0"], "--min-racks: 0 is below 1"),
+        (["--min-racks", "0"], "--min-racks: 0 is below 1; give 1 or more"),
     ],
 )
 def test_a_refused_argument_ends_with_2_and_a_summary_that_names_it(

@@ -116,7 +116,7 @@ def test_an_entry_that_no_replica_has_fails_and_names_ledger_entry_and_each_repl
 
 def test_a_ledger_that_does_not_exist_is_named(played: SparkSession, log: PlayedLog) -> None:
     with_plain_ledgers(log, 9)
-    with pytest.raises(PySparkException, match="ledger 8 does not exist below /bk/ledgers"):
+    with pytest.raises(PySparkException, match="ledger 8 does not exist below /bk/ledgers; leave it out"):
         read(played, log, ledgers="1,8").collect()
 
 
@@ -735,15 +735,19 @@ def test_applying_a_streams_changes_gives_a_checkpoints_tables(log: Log, sizes: 
     ("options", "message"),
     [
         ({}, "metadataServiceUri is '': give zk\\+hierarchical://"),
-        ({"metadataServiceUri": URI}, "give exactly one of ledgers .* and tablespace"),
-        ({"metadataServiceUri": URI, "ledgers": "1", "tablespace": "t"}, "give exactly one of ledgers"),
+        ({"metadataServiceUri": URI}, "neither ledgers nor tablespace is set: give exactly one of ledgers .* and tablespace"),
+        (
+            {"metadataServiceUri": URI, "ledgers": "1", "tablespace": "t"},
+            "ledgers and tablespace are both set: give exactly one of ledgers",
+        ),
         ({"metadataServiceUri": URI, "ledgers": "9-5"}, "ledgers: '9-5' is not a ledger id or a range"),
         ({"metadataServiceUri": URI, "ledgers": "1" * 5000}, "ledgers: '1+' is not a ledger id or a range"),
         ({"metadataServiceUri": URI, "ledgers": "7,1-99999999999"}, "ledgers: up to '1-99999999999' these are more than 1000000 ledgers"),
         ({"metadataServiceUri": URI, "ledgers": "1-999999,1,2"}, "ledgers: up to '2' these are more than 1000000 ledgers; read them in"),
         ({"metadataServiceUri": URI, "tablespace": "t"}, "herdRoot is ''"),
         ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "yesterday"}, "afterLsn: 'yesterday' is not an LSN"),
-        ({"metadataServiceUri": URI, "ledgers": "1", "restartLsn": "1,1"}, "restartLsn is 1,1, afterLsn None"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "restartLsn": "1,1"}, "restartLsn is 1,1, and afterLsn is not set: give both"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "1,1", "restartLsn": "1,2"}, "restartLsn is 1,2: .*; give at most .* 1,1"),
         ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "2,1", "upToLsn": "1,1"}, "upToLsn is 1,1, which comes before"),
         ({"metadataServiceUri": URI, "ledgers": "1", "partitions": "0"}, "partitions is '0': give a number above 0"),
         ({"metadataServiceUri": URI, "ledgers": "1", "tasksAtOnce": "0"}, "tasksAtOnce is '0': give a number above 0"),

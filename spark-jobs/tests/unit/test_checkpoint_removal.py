@@ -296,3 +296,8 @@ def test_the_command_says_what_it_did(place: StoredPath, capsys: pytest.CaptureF
     assert main(given) == 42
     missing = place / "none" if isinstance(place, Path) else ObjectPath("s3", "no-such-bucket")
     assert main(["--destination", str(missing), "--run-id", "run-1"]) == 2
+
+
+def test_a_destination_that_is_no_place_is_named_with_the_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--destination", "hdfs://somewhere/else", "--run-id", "run-1"]) == 2
+    assert "--destination: 'hdfs://somewhere/else' names no object store" in capsys.readouterr().out

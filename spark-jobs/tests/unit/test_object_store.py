@@ -239,7 +239,7 @@ def test_no_task_carries_what_opens_the_store(bucket: ObjectPath) -> None:
     ("destination", "words"),
     [
         ("s3://no-such-bucket/a", "--destination is 's3://no-such-bucket/a': the object store has no bucket no-such-bucket"),
-        ("s3://", "--destination is 's3://' names no object store"),
+        ("s3://", "--destination: 's3://' names no object store"),
     ],
 )
 def test_a_job_that_can_not_use_its_destination_says_so_before_it_starts(

@@ -129,7 +129,7 @@ def archived(place: Path, instance: str = "i-1", uuid: str = "ts-1") -> Path:
     [
         ({"--to": "now"}, 2, "spec.bootstrap.target (--to): 'now' is not a moment of an archive: expected latest, LEDGER,ENTRY, or a time"),
         ({"--to": "yesterday"}, 2, "spec.bootstrap.target (--to): 'yesterday' is not a moment"),
-        ({"--to": "3,9", "--run-id": "../r"}, 2, "--run-id is '../r': it names a folder"),
+        ({"--to": "3,9", "--run-id": "../r"}, 2, "--run-id is '../r': it names a folder, take at most 100 letters"),
         ({"--to": "3,9"}, 2, "spec.bootstrap.target.lsn (--to) is 3,9: the archive ends with 3,0. From the archive, the LSNs from 3,0 "),
         ({"--to": "3,9", "--archive": "/nowhere"}, 2, "--archive leads to /nowhere: no such folder; mount the volume there"),
         ({}, 2, "--folder names no checkpoint: give --to with it, or --manifest"),

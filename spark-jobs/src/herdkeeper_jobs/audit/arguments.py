@@ -74,7 +74,7 @@ def parse_time(text: str | None) -> datetime | None:
 def parse_racks(text: str, wanted: int) -> RackMap | None:
     """Parses `id=rack,id=rack`, an empty text into None. Raises ArgumentError, naming the wrong part."""
     if wanted < 1:
-        raise ArgumentError(f"--min-racks: {wanted} is below 1")
+        raise ArgumentError(f"--min-racks: {wanted} is below 1; give 1 or more")
     rack_of: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         bookie_id, equals, rack = part.partition("=")

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.shared.names import DESTINATION_VARIABLES
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
-from herdkeeper_jobs.errors import InvariantViolated
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.shared_arguments import add_destination_argument
-from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
+from herdkeeper_jobs.storage.stored_path import stored_argument, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
     try:
-        destination = stored_path(parsed.destination, DESTINATION_VARIABLES)
+        destination = stored_argument("--destination", parsed.destination, DESTINATION_VARIABLES, CheckpointRefused)
         if (unusable := why_unusable(destination, writes=False)) is not None:
             return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {parsed.destination!r}: {unusable}"
         removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None, only_own=parsed.only_own)

@@ -125,7 +125,7 @@ class EntryReader(_Reader):
         known = {item.metadata.ledger_id for item in read if not isinstance(item, UndecodableMetadata)}
         missing = [ledger_id for ledger_id in options.ledger_ids if ledger_id not in known]
         if missing:
-            raise OptionError(f"{LEDGERS}: ledger {missing[0]} does not exist below {options.ledgers_root}")
+            raise OptionError(f"{LEDGERS}: ledger {missing[0]} does not exist below {options.ledgers_root}; leave it out")
         specs = cut_pieces(verified(pieces, options), addresses, options.partitions, options.read)
         return [EntryPartition(spec) for spec in specs]
 

@@ -155,7 +155,8 @@ def _require_within(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int
     for metadata, last in readable:
         if after is not None and metadata.ledger_id == after.ledger_id and metadata.closed and after.entry_id > last:
             raise CheckpointRefused(
-                f"LSN {after}: ledger {after.ledger_id} of {log.tablespace.name!r} is closed and ends with entry {last}"
+                f"the LSN to start after is {after}: ledger {after.ledger_id} of {log.tablespace.name!r} is closed and ends with entry "
+                f"{last}; start after {after.ledger_id},{last} or earlier"
             )
 
 

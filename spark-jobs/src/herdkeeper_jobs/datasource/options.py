@@ -93,7 +93,8 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
     ledger_ids = _ledger_ids(options.get(LEDGERS, ""))
     tablespace, herd_root = options.get(TABLESPACE, ""), options.get(HERD_ROOT, "")
     if bool(ledger_ids) == bool(tablespace):
-        raise OptionError(f"give exactly one of {LEDGERS} (ids and ranges, like 1,2,5-9) and {TABLESPACE} (its name)")
+        found = f"{LEDGERS} and {TABLESPACE} are both set" if tablespace else f"neither {LEDGERS} nor {TABLESPACE} is set"
+        raise OptionError(f"{found}: give exactly one of {LEDGERS} (ids and ranges, like 1,2,5-9) and {TABLESPACE} (its name)")
     if tablespace and not herd_root.startswith("/"):
         raise OptionError(f"{HERD_ROOT} is {herd_root!r}: with {TABLESPACE} give HerdDB's root in ZooKeeper, like /shop/db/herd")
     if ledger_ids and options.get(PIN) is not None:
@@ -165,8 +166,11 @@ def _ledger_ids(text: str) -> tuple[int, ...]:
 
 def _range(options: Mapping[str, str]) -> Range:
     after, up_to, restart = (_lsn(options, name) for name in (AFTER_LSN, UP_TO_LSN, RESTART_LSN))
-    if restart is not None and (after is None or restart > after):
-        raise OptionError(f"{RESTART_LSN} is {restart}, {AFTER_LSN} {after}: a transaction that was open there began at or before it")
+    if restart is not None and after is None:
+        raise OptionError(f"{RESTART_LSN} is {restart}, and {AFTER_LSN} is not set: give both, as in a checkpoint's manifest, or neither")
+    if restart is not None and after is not None and restart > after:
+        why = f"the oldest transaction that was open at {AFTER_LSN} began at or before it"
+        raise OptionError(f"{RESTART_LSN} is {restart}: {why}; give at most {AFTER_LSN}, which is {after}")
     if after is not None and up_to is not None and up_to < after:
         raise OptionError(f"{UP_TO_LSN} is {up_to}, which comes before {AFTER_LSN}, {after}: give a later one")
     return Range(after, up_to, restart)

@@ -11,4 +11,4 @@ def why_no_run_id(text: str) -> str | None:
     """Returns why this is no id of a run (--run-id); None if it is."""
     if _RUN_ID.fullmatch(text) is not None:
         return None
-    return f"--run-id is {text!r}: it names a folder, take letters, digits, '.', '_' and '-'"
+    return f"--run-id is {text!r}: it names a folder, take at most 100 letters, digits, '.', '_' and '-', with a letter or digit first"

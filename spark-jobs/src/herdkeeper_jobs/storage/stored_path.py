@@ -38,7 +38,7 @@ def stored_argument(argument: str, text: str, variables: str, refusal: type[Valu
     try:
         return stored_path(text, variables)
     except ValueError as error:
-        raise refusal(f"{argument} is {error}") from error
+        raise refusal(f"{argument}: {error}") from error
 
 
 def below(folder: AnyPath, *names: str) -> AnyPath:
