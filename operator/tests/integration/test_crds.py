@@ -88,7 +88,7 @@ ROWS: list[tuple[str, dict[str, Any], str | None]] = [
                     "hugepages-",
                 )
             ),
-            ({"requests": {"cpu": "1"}}, "requests has another name than memory and ephemeral-storage"),
+            ({"requests": {"cpu": "1"}}, "requests has cpu: give memory or ephemeral-storage; cpu is the request of CPU"),
             ({"requests": {"memory": "1025Mi"}}, "requests.memory is 1025Mi, more than the limit of 1Gi: raise memory"),
             (
                 {"requests": {"ephemeral-storage": "2Gi"}, "limits": {"ephemeral-storage": "1Gi"}},

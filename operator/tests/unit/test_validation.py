@@ -128,6 +128,7 @@ def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
 def test_a_checkpoint_period_with_which_no_sql_node_starts_is_refused(period: str, refused: bool) -> None:
     found = herddb_refusals(herddb(config={"server.checkpoint.period": period}), None)
     assert paths(found) == (["spec.config[server.checkpoint.period]"] if refused else [])
+    assert all(refusal.fix == "write a whole number from 1 to 86400000, or raise retentionHours" for refusal in found)
 
 
 def test_a_key_that_bookkeeper_does_not_know_is_named_with_the_one_that_was_meant() -> None:

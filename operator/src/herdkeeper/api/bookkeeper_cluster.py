@@ -266,6 +266,10 @@ class BookKeeperCluster(Resource):
         Rule(
             rule="has(self.zooKeeperRef) != has(self.zooKeeperAddress)",
             message="set exactly one of spec.zooKeeperRef and spec.zooKeeperAddress",
+            message_expression=formatted(
+                "spec.zooKeeperRef and spec.zooKeeperAddress are both %s",
+                "has(self.zooKeeperRef) ? 'set: remove one of them' : 'absent: set one of them'",
+            ),
             field_path=".zooKeeperRef",
         ),
         Rule(
@@ -274,6 +278,11 @@ class BookKeeperCluster(Resource):
             f" && {_GC}.minorCompaction.intervalSeconds < {_GC}.majorCompaction.intervalSeconds)",
             message="spec.garbageCollection.minorCompaction must have a smaller threshold and a smaller interval than majorCompaction: "
             "no bookie starts otherwise; lower it, or disable one of them with thresholdPercent 0",
+            message_expression=formatted(
+                "spec.garbageCollection.minorCompaction has thresholdPercent %d and intervalSeconds %d, and majorCompaction has %d and "
+                "%d: no bookie starts unless the minor one has less of both; lower them, or disable one of the two with thresholdPercent 0",
+                *(f"{_GC}.{one}Compaction.{field}" for one in ("minor", "major") for field in ("thresholdPercent", "intervalSeconds")),
+            ),
             field_path=".garbageCollection.minorCompaction",
         ),
         Rule(

@@ -218,7 +218,7 @@ class HerdDBCluster(Resource):
         unchanged_optional(
             "credentialsSecretRef",
             "SELF.credentialsSecretRef.name",
-            "a changed password would lock clients out of running nodes; revert it, or create a new HerdDBCluster",
+            "the login of a running database changes in its Secret; revert it, and change the Secret that status.credentialsSecret names",
         ),
         Rule(
             rule="has(oldSelf.tls) || !has(self.tls) || self.tls.plaintext == 'Accepted'",

@@ -433,6 +433,8 @@ LIMIT_RULES: list[JsonValue] = [
     _at_most("cpu", "limits/cpu", "cpu", "raise limits.cpu, or lower cpu"),
 ]
 """For a model with `cpu`, `limits` and `memory`."""
+_REQUESTED = "name in ['memory', 'ephemeral-storage']"
+_NO_REQUEST = "cpu is the request of CPU, and for others Kubernetes requests the limit"
 
 
 class Compute(Model):
@@ -443,9 +445,12 @@ class Compute(Model):
             RULES: [
                 *LIMIT_RULES,
                 {
-                    "rule": "!has(self.requests) || self.requests.all(name, name in ['memory', 'ephemeral-storage'])",
-                    "message": "requests has another name than memory and ephemeral-storage: cpu is the request of CPU, and for others "
-                    "Kubernetes requests the limit",
+                    "rule": f"!has(self.requests) || self.requests.all(name, {_REQUESTED})",
+                    "message": f"requests has another name than memory and ephemeral-storage: {_NO_REQUEST}",
+                    "messageExpression": formatted(
+                        f"requests has %s: give memory or ephemeral-storage; {_NO_REQUEST}",
+                        f"self.requests.filter(name, !({_REQUESTED}))[0]",
+                    ),
                 },
                 _at_most("requests/memory", "memory", "requests.memory", "raise memory, which is the limit"),
                 _at_most("requests/ephemeral-storage", "limits/ephemeral-storage", "ephemeral-storage of requests", "raise the limit"),

@@ -30,8 +30,8 @@ def _checkpoint_period(cluster: HerdDBCluster) -> Iterator[Refusal]:
         yield Refusal(
             f"spec.config[{key}]",
             period if period.isdecimal() else "set",
-            f"it is milliseconds, and at most half of spec.ledgers.retentionHours ({most})",
-            "lower it, or raise retentionHours",
+            "it is in milliseconds, and at most half of spec.ledgers.retentionHours",
+            f"write a whole number from 1 to {most}, or raise retentionHours",
         )
 
 
