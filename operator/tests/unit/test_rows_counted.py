@@ -179,7 +179,7 @@ def test_an_entry_that_a_full_disk_refuses_is_no_fault_of_the_log_and_asks_for_n
     full = replace(copy("booting"), ready=False, unreplayable=replace(STUCK, message="No space left on device", disk=True))
     health = summarize_tablespace(replace(SEEN, nodes={**SEEN.nodes, FIRST: (full,)})).conditions[LOG_REPLAYABLE]
     assert health.reason is Reason.DISK_REFUSES_REPLAY
-    assert "spec.storage.size" in health.message
+    assert f"grow its volume claim (kubectl edit pvc data-{FIRST}; spec.storage can't change)" in health.message
     assert f"damaged, and if no tablespace has its only replica there, delete the volume claim and the pod of {FIRST}" in health.message
     assert "bootstrap" not in health.message
     stuck = replace(full, unreplayable=STUCK)

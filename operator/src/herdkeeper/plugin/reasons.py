@@ -54,7 +54,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     Reason.LEADER_MOVED: Explained("Another SQL node leads. The event names the old and the new leader, and why."),
     Reason.DID_NOT_LEAD: Explained(
         "A SQL node failed to take over a leadership. It gets none for some minutes.",
-        "Read `lastError` in the node's log. To try it at once: `switchover`.",
+        "Read the node's log: `logs`. To try it at once: `switchover`.",
     ),
     Reason.LEADS_AGAIN: Explained("The SQL node may lead again."),
     Reason.LOG_PINNED: Explained("The position from which the log is kept has changed, with what needs it."),
@@ -250,7 +250,7 @@ EXPLAINED: Mapping[Reason, Explained] = {
     ),
     Reason.DISK_REFUSES_REPLAY: Explained(
         "A SQL node can't apply an entry of the log, since its disk refuses the write: it may be full.",
-        "Enlarge `spec.storage.size`, or rebuild the replica on another disk. The node tries again each half minute.",
+        "Make room or grow the volume claim, or rebuild the replica on another disk. The node tries again each half minute.",
     ),
     Reason.NAME_TAKEN: Explained("Another object has a name that the operator needs.", "Rename or delete the other object."),
     Reason.CLAIM_LOST: Explained("A bookie lost a disk, and the operator needs a decision.", "Read the message: it has the command."),

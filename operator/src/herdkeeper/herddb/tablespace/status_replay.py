@@ -8,6 +8,7 @@ from operator import itemgetter
 from herdkeeper.herddb.state.cluster import FOREIGN_LEDGER, LOST_LEDGER, NodeView, Unreplayable, copies_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.log_pin import BEGIN
+from herdkeeper.shared import names
 from herdkeeper.shared.conditions import LOG_REPLAYABLE
 from herdkeeper.shared.lsn import lsn_text
 from herdkeeper.shared.reason import Reason
@@ -44,7 +45,9 @@ def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]
     cause = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}"
     rebuild = f"if no tablespace has its only replica there, delete the volume claim and the pod of {stuck} to rebuild it"
     if not of_log:
-        repair = f"If its disk is full, enlarge spec.storage.size of the HerdDBCluster. If the disk is damaged, and {rebuild}"
+        claims = " ".join(f"{names.DATA_CLAIM_PREFIX}{node}" for node, _ in found)
+        room = f"delete /data/herddb/data/evidence there, or grow its volume claim (kubectl edit pvc {claims}; spec.storage can't change)"
+        repair = f"If its disk is full, {room}. If the disk is damaged, and {rebuild}"
         return {LOG_REPLAYABLE: Health("False", Reason.DISK_REFUSES_REPLAY, f"{cause}. Its disk is the cause, not the log. {repair}")}
     past = [node for node, copy in copies if copy.role == "follower" and copy.unreplayable is None and (copy.lsn or BEGIN) >= entry.lsn]
     restored = f"make a Checkpoint of the moment before LSN {lsn} (spec.target), and a new Tablespace from it (spec.bootstrap)"
