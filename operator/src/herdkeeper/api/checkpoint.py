@@ -78,8 +78,8 @@ class CheckpointSpec(Model):
         "Auto",
         description="What the checkpoint is made from. Full: the whole log. Incremental: the newest verified and complete checkpoint "
         "at the destination, plus the log after it; the whole log if there is none. Auto: Incremental, but from the whole log again "
-        "after `fullEvery`, as long as bookies have it. If neither a checkpoint nor the whole log exists and no target is set, "
-        "Incremental and Auto start from a follower's tables, verified against another follower or an earlier Checkpoint.",
+        "after `fullEvery`, as long as bookies have it. If there is neither a checkpoint nor the whole log, and no target is set, "
+        "Incremental and Auto start from a follower's tables. Another follower or an earlier Checkpoint must prove these.",
     )
     full_every: Duration = Field(
         FULL_EVERY,

@@ -96,7 +96,7 @@ DUE_AT_ANNOTATION = "herdkeeper.io/due-at"
 REQUESTED_AT_ANNOTATION = "herdkeeper.io/requested-at"
 """On a requested run of a schedule: when it was requested."""
 FINALIZER = "herdkeeper.io/delete-data"
-"""Only on a resource with deletionPolicy Delete."""
+"""On a resource whose data is deleted with it, whose log is kept, or that another resource uses."""
 
 ZOOKEEPER_COMPONENT = "zookeeper"
 BOOKIE_COMPONENT = "bookie"
