@@ -327,7 +327,10 @@ def test_a_claim_of_another_ensemble_is_not_used():
     made = plan(marked, with_spec(CLUSTER, replicas=5))
     assert made.actions == ()
     assert made.wait is not None
-    assert (made.wait.reason, claim_of(3) in made.wait.message) == (Reason.CLAIM_OF_ANOTHER, True)
+    assert (made.wait.reason, f"kubectl delete pvc/{claim_of(3)} pod/zk-zookeeper-3 -n demo" in made.wait.message) == (
+        Reason.CLAIM_OF_ANOTHER,
+        True,
+    )
 
 
 # a changed template

@@ -220,7 +220,8 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
             "False",
             Reason.REBUILT_IN_VAIN,
             "db-herddb-2 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; db-herddb-2 was rebuilt before: "
-            "investigate, then rebuild it once more with `kubectl annotate tablespace NAME set-aside.herdkeeper.io/db-herddb-2-`",
+            "investigate, then rebuild it once more with `kubectl annotate tablespace flights "
+            "set-aside.herdkeeper.io/db-herddb-2- -n demo`",
         ),
     ],
     ids=["all equal", "one was not compared", "one differs", "the leader differs", "one differs again"],

@@ -197,7 +197,8 @@ def _claim_of_another_ensemble(ensemble: Ensemble) -> Wait | None:
     return Wait(
         Reason.CLAIM_OF_ANOTHER,
         f"the volume claim {named.claim(strange)} holds data of another ensemble with the same name: delete it and its pod "
-        f"(kubectl delete pvc/{named.claim(strange)} pod/{named.pod(strange)}); the member then starts empty",
+        f"(kubectl delete pvc/{named.claim(strange)} pod/{named.pod(strange)} -n {ensemble.cluster.key.namespace}); the member then "
+        "starts empty",
     )
 
 

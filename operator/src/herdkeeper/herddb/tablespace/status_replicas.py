@@ -21,10 +21,10 @@ def replicas_verified(
     A leader can't be compared with the log, which follows from its rows. But it may have become leader after it was found different, or
     differ from a follower that is equal. `check` is the last full check, or None.
     """
-    return _differing(record, verdicts) or _leader_in_doubt(tablespace, record, verdicts, check) or _equal(record, verdicts)
+    return _differing(tablespace, record, verdicts) or _leader_in_doubt(tablespace, record, verdicts, check) or _equal(record, verdicts)
 
 
-def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health | None:
+def _differing(tablespace: Tablespace, record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health | None:
     different_ones = different(verdicts, verdicts)
     found = [verdict for verdict in different_ones if verdict.compared_with_log]
     if different_ones and not found:
@@ -38,7 +38,8 @@ def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Hea
         )
         return Health("False", Reason.LEADER_DIFFERS, f"{shown}; {help_}")
     if again := [verdict.node for verdict in found if verdict.made_anew]:
-        command = "kubectl annotate tablespace NAME " + " ".join(f"{names.SET_ASIDE_PREFIX}{node}-" for node in again)
+        marks = " ".join(f"{names.SET_ASIDE_PREFIX}{node}-" for node in again)
+        command = f"kubectl annotate tablespace {tablespace.key.name} {marks} -n {tablespace.key.namespace}"
         look = f"{' and '.join(again)} was rebuilt before: investigate, then rebuild it once more with `{command}`"
         return Health("False", Reason.REBUILT_IN_VAIN, f"{shown}; {look}")
     return Health("False", Reason.REPLICA_DIFFERS, f"{shown}; it can't lead, and is rebuilt") if found else None
