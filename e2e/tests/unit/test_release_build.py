@@ -30,6 +30,7 @@ FILES = {
     "sql/pyproject.toml": '[project]\nversion = "0.1.0"\n',
     "charts/herdkeeper/Chart.yaml": "apiVersion: v2\nversion: 0.1.0\nappVersion: 0.1.0\n",
     "charts/herdkeeper/values.yaml": 'images:\n  registry: ""\n  tag: ""\n',
+    "examples/client.yaml": "      image: herdkeeper/operator:0.1.0\n      image: example.org/application:1\n",
 }
 
 
@@ -71,6 +72,13 @@ def test_version_and_registry_are_written_where_they_belong(checkout):
     assert (checkout / "sql/pyproject.toml").read_text() == '[project]\nversion = "0.2.0"\n'
     assert (checkout / "charts/herdkeeper/Chart.yaml").read_text() == "apiVersion: v2\nversion: 0.2.0\nappVersion: 0.2.0\n"
     assert (checkout / "charts/herdkeeper/values.yaml").read_text() == 'images:\n  registry: "example.com/team"\n  tag: ""\n'
+
+
+@pytest.mark.parametrize(("registry", "image"), [("", "herdkeeper"), ("example.com/team", "example.com/team/herdkeeper")])
+def test_the_pods_of_examples_have_the_images_of_the_release(checkout, registry, image):
+    stamp(checkout, Release("0.2.0-rc.1", registry, 0))
+    text = f"      image: {image}/operator:0.2.0-rc.1\n      image: example.org/application:1\n"
+    assert (checkout / "examples/client.yaml").read_text() == text
 
 
 def test_a_file_without_the_line_is_refused(checkout):

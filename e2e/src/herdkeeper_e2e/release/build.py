@@ -72,6 +72,10 @@ def stamp(checkout: Path, release: Release) -> None:
     _replace(checkout / CHART / "Chart.yaml", r"^version: .*$", f"version: {release.version}")
     _replace(checkout / CHART / "Chart.yaml", r"^appVersion: .*$", f"appVersion: {release.version}")
     _replace(checkout / CHART / "values.yaml", r'^  registry: ""$', f'  registry: "{release.registry}"')
+    named = f"{release.registry}/herdkeeper" if release.registry else "herdkeeper"
+    for example in (checkout / "examples").rglob("*.yaml"):
+        text = re.sub(r"^( *image: )herdkeeper/([a-z]+):.*$", rf"\1{named}/\2:{release.version}", example.read_text(), flags=re.MULTILINE)
+        example.write_text(text)
 
 
 def write_package(folder: Path, to: Path, epoch: int) -> None:
