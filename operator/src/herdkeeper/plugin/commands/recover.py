@@ -119,7 +119,9 @@ def _ensemble(call: Call) -> Json:
     while kind is not ZOOKEEPER:
         below = parent_of(item)
         if below is None:
-            raise BadInputError(f"RESOURCE {call.given.resource}: the ZooKeeper of its {kind.name} is no ZooKeeperCluster")
+            raise BadInputError(
+                f"RESOURCE {call.given.resource}: the ZooKeeper of its {kind.name} is no ZooKeeperCluster; recover it by its own tools"
+            )
         kind = next(each for each in RESOURCES if each.name == below[0])
         item = find(call.cluster, kind, below[1], f"RESOURCE {call.given.resource}:")
     return item
@@ -134,7 +136,7 @@ def _accepted(item: Json, found: Diagnosis, pod: str) -> Member:
         raise ClusterError(f"ZooKeeperCluster/{name}: nothing can be accepted: {found.sentence}")
     if found.best.pod != pod:
         held = "; ".join(f"{member.pod}: {member.said}" for member in found.voters)
-        raise BadInputError(f"--accept {pod}: {found.best.pod} has the newest data that is left ({held})")
+        raise BadInputError(f"--accept {pod}: {found.best.pod} has the newest data that is left ({held}); name that one")
     return found.best
 
 
