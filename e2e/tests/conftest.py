@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,20 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper_e2e import cluster
+from herdkeeper_e2e import built_images, cluster, sql_stack
 from herdkeeper_e2e.audit_log import keep
-from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.diagnosis import explain, server_logs
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.nycflights import data_directory
 from herdkeeper_e2e.run_tests import LOG_FOLDER
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.waiting import Limit, wait_for
+from herdkeeper_e2e.waiting import Limit
 
 NAMESPACE = os.environ.get("HERDKEEPER_E2E_NAMESPACE", "e2e")
 """Two runs side by side on one cluster need two."""
-QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
+QUICKSTART, say = sql_stack.RESOURCES, sql_stack.say
 TABLES = "airlines,airports,planes,weather"
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 """What many clusters ask of all pods: theirs and the scenarios' run under it."""
@@ -63,12 +61,13 @@ class Stack:
 
     def wait_until_ready(self) -> None:
         """All four resources are Ready."""
-        wait_for("the stack", lambda: all_ready(self.kubectl.list(QUICKSTART), 4), START, say)
+        self.sql.wait_until_ready()
 
 
-def say(message: str) -> None:
-    """A line of progress; shown as it comes."""
-    print(message, file=sys.stderr, flush=True)
+def ready_stack(kubectl: Kubectl, tools_image: str = built_images.OPERATOR) -> Stack:
+    """The quickstart that was applied in a namespace, once it is Ready, with a pod of this image."""
+    SqlStack(kubectl).wait_until_ready()
+    return Stack(kubectl, ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", TABLESPACE), tools_image).start())
 
 
 def goes_in_the_end(request: pytest.FixtureRequest, kubectl: Kubectl, *named: str) -> None:
@@ -99,12 +98,10 @@ def kubectl(pytestconfig: pytest.Config) -> Kubectl:
 def stack(kubectl: Kubectl) -> Stack:
     """The quickstart, Ready, with four tables of data."""
     kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
-    wait_for("the quickstart", lambda: all_ready(kubectl.list(QUICKSTART), 4), START, say)
-    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights"))
-    tools.start()
-    tools.copy(data_directory(), "data")
-    tools.follow("loader", "--data", "/work/data", "--tables", TABLES, say=say)
-    return Stack(kubectl, tools)
+    stack = ready_stack(kubectl)
+    stack.tools.copy(data_directory(), "data")
+    stack.tools.follow("loader", "--data", "/work/data", "--tables", TABLES, say=say)
+    return stack
 
 
 def policies(kubectl: Kubectl, order: str) -> None:

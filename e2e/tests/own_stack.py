@@ -6,14 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import yaml
-from conftest import NAMESPACE, QUICKSTART, START, Stack, begin_anew, say
+from conftest import NAMESPACE, Stack, begin_anew, ready_stack
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.kubectl import Kubectl, Object
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.waiting import wait_for
 
 PLAIN_TEXT: Object = {"security": {"mode": "Insecure"}}
 """Of a ZooKeeperCluster: the stack has no certificates."""
@@ -38,8 +35,5 @@ def stack_of_its_own(
     own = kubectl.in_namespace(f"{NAMESPACE}-{name}")
     begin_anew(own)
     own.apply_all([*documents, *more])
-    wait_for(f"the quickstart of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
-    tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"), image=tools_image)
-    tools.start()
-    yield Stack(own, tools)
+    yield ready_stack(own, tools_image)
     own.run("delete", "namespace", own.namespace, "--wait=false")

@@ -10,27 +10,29 @@ from dataclasses import dataclass
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
+from runs import SMALL, claimed, status_of
 
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e import built_images
-from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.kubectl import Kubectl, Object, resource
+from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import write_rows
 
-API = "herdkeeper.io/v1alpha1"
-DRIVER = {"cpu": "100m", "memory": "1536Mi"}
-SMALL: Object = {"resources": DRIVER}
-"""A job that does all of its work in one pod."""
 LIMIT = Limit(300, 0.5)
 
 
-def with_executors(instances: int) -> Object:
-    """A job whose work is done in pods of their own."""
-    return {"resources": DRIVER, "executors": {"instances": instances, "cpu": "100m", "memory": "512Mi"}}
+def tablespace(name: str, **spec: object) -> Object:
+    """A Tablespace of the quickstart's database, of which nothing stays when it is deleted."""
+    return resource("Tablespace", name, **{"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **spec})
+
+
+def pair(lsn: Object) -> tuple[int, int]:
+    """A position of the log, to compare with others."""
+    return lsn["ledgerId"], lsn["entryId"]
 
 
 def rows_in(tools: ToolsPod, table: str) -> list[int]:
@@ -51,27 +53,25 @@ class OwnTablespace:
     @staticmethod
     def made(request: pytest.FixtureRequest, stack: Stack, name: str, log: Object | None = None) -> OwnTablespace:
         """For as long as the fixture lasts that asks for it. `log` is `spec.log`. Its pod has the image of the jobs, and the volume."""
-        kubectl, claim = stack.kubectl, f"{name}-files"
-        spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **({"log": log} if log else {})}
-        documents = [
-            volume_claim(claim),
-            {"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec},
-        ]
-        pod = f"{name}-tools"
+        kubectl, claim, pod = stack.kubectl, f"{name}-files", f"{name}-tools"
         goes_in_the_end(request, kubectl, "persistentvolumeclaim", claim, "--wait=false")
         goes_in_the_end(request, kubectl, "tablespace", name)
         goes_in_the_end(request, kubectl, "checkpoints", "-l", f"scenario={name}")
         goes_in_the_end(request, kubectl, "pod", pod)
-        kubectl.apply_all(documents)
+        kubectl.apply_all([volume_claim(claim), tablespace(name, **({"log": log} if log else {}))])
         wait_until_ready(kubectl, name, say)
-        tools = ToolsPod(kubectl, pod, Database.of(kubectl, "db", "bk", name), image=built_images.SPARK, claim=claim)
-        tools.start()
+        tools = ToolsPod(kubectl, pod, Database.of(kubectl, "db", "bk", name), image=built_images.SPARK, claim=claim).start()
         return OwnTablespace(stack, name, tools)
 
     @property
     def destination(self) -> Object:
         """Its volume, as resources name it."""
-        return destination_of(self.name)
+        return claimed(f"{self.name}-files")
+
+    @property
+    def sql(self) -> SqlStack:
+        """The same, for who disturbs it."""
+        return SqlStack(self.stack.kubectl, self.name)
 
     def get(self) -> Object:
         """The resource."""
@@ -83,17 +83,14 @@ class OwnTablespace:
 
     def log_position(self) -> Object:
         """Where its log stands at its leader: everything that was acknowledged is at or before that."""
-        names = HerdDBNames(ObjectKey(self.stack.kubectl.namespace, "db"))
-        host = names.host_of(self.get()["status"]["leader"])
-        found: Object = json.loads(self.tools.run("log_position", "--host", host))
+        host = HerdDBNames(ObjectKey(self.stack.kubectl.namespace, "db")).host_of(self.sql.leader())
+        found: Object = json.loads(self.tools.run("sql_node", "--host", host))["log"]
+        assert found["entryId"] >= 0, found
         return found
 
     def switch_over(self) -> None:
         """Its other copy leads."""
-        leader = self.get()["status"]["leader"]
-        other = next(each["node"] for each in self.get()["status"]["replicas"] if each["node"] != leader)
-        self.stack.kubectl.run("annotate", "tablespace", self.name, f"herdkeeper.io/switchover={other}", "--overwrite")
-        wait_for(other, lambda: self.get()["status"]["leader"] == other or Pending(f"{leader} leads"), LIMIT)
+        self.sql.switch_over(self.sql.other())
 
     def write_some_rows(self, table: str, rows: int = 50) -> None:
         """So many, or a few more, into a table of their own."""
@@ -102,14 +99,11 @@ class OwnTablespace:
     def declare_checkpoint(self, name: str, **spec: object) -> None:
         """A Checkpoint of now on its volume, compared with a follower, unless `spec` says something else."""
         wanted = {"tablespaceRef": {"name": self.name}, "destination": self.destination, "job": SMALL, **spec}
-        metadata = {"name": name, "labels": {"scenario": self.name}}
-        self.stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Checkpoint", "metadata": metadata, "spec": wanted}))
+        self.stack.kubectl.apply(resource("Checkpoint", name, {"scenario": self.name}, **wanted))
 
     def status_of(self, checkpoint: str) -> Object:
         """The status of a Checkpoint that has succeeded, which is waited for."""
-        status: Object = wait_until_succeeded(self.stack.kubectl, "checkpoint", checkpoint, say)["status"]
-        say(f"{checkpoint}: {status['message']}; {status['durationSeconds']} s")
-        return status
+        return status_of(self.stack.kubectl, "checkpoint", checkpoint)
 
     def checkpoint(self, name: str, **spec: object) -> Object:
         """Its status, once it has succeeded."""
@@ -133,23 +127,22 @@ class OwnTablespace:
     def rows_made_anew(self, name: str, table: str, **bootstrap: object) -> list[int]:
         """What a tablespace of this name that is made so has in a table. It goes again."""
         kubectl = self.stack.kubectl
-        with made_anew(kubectl, name, **bootstrap):
-            tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name))
-            tools.start()
+        with made_anew(kubectl, name, 1, **bootstrap):
+            tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name)).start()
             rows = rows_in(tools, table)
             kubectl.run("delete", "pod", tools.name)
         return rows
 
 
 @contextmanager
-def made_anew(kubectl: Kubectl, name: str, **bootstrap: object) -> Iterator[Object]:
+def made_anew(kubectl: Kubectl, name: str, replicas: int = 1, **bootstrap: object) -> Iterator[Object]:
     """A tablespace that is made of something older (`spec.bootstrap`), once it is Ready; then it goes. None of its tables was ever altered.
 
-    It has one copy: what it shows is what SQL returns of that moment. Scenarios 3, 4, 10 and 16 have a follower made of what was restored.
+    With one copy, what it shows is what SQL returns of that moment. Scenarios 3, 4, 10 and 16 have a follower made of what was restored.
     """
-    spec = {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": {"job": SMALL, **bootstrap}}
-    kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}))
+    kubectl.apply(tablespace(name, replicas=replicas, bootstrap={"job": SMALL, **bootstrap}))
     made = wait_until_ready(kubectl, name, say)
+    say(f"{name}: {made['status']['restore']}")
     assert made["status"]["restore"]["verified"].endswith(VERIFIED), made["status"]["restore"]
     yield made
     kubectl.run("delete", "tablespace", name, timeout_seconds=600)
@@ -163,11 +156,6 @@ def wait_for_executors(kubectl: Kubectl, checkpoint: str, instances: int) -> Non
         return True if phases.count("Running") >= instances else Pending(f"executors of {checkpoint}: {phases}")
 
     wait_for(f"the executors of {checkpoint}", ask, Limit(300, 0.3))
-
-
-def destination_of(name: str) -> Object:
-    """The volume of a scenario's own tablespace, for what is declared with the tablespace."""
-    return {"persistentVolumeClaim": {"claimName": f"{name}-files"}}
 
 
 def _of(checkpoint: str, component: str) -> str:

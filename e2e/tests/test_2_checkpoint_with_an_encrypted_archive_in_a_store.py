@@ -4,29 +4,26 @@ too. A tablespace made of the store alone has each row, the last ones from the a
 from __future__ import annotations
 
 import base64
-import json
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
+from own_tablespace import made_anew
+from runs import SMALL, made
 
 from herdkeeper_e2e.archives import archived_after
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
-from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import WORK, Database, ToolsPod
 from herdkeeper_e2e.writer_process import write_rows
 
-API = "herdkeeper.io/v1alpha1"
 TABLE, ROWS = "behind_the_first_checkpoint", 100
 STORE_KEYS, FILE_KEYS, KEY = "whole-store-keys", "whole-file-keys", "2026-11"
 KEYS = Keys("whole-id", "whole-secret")
 MADE = "from-the-store-alone"
-JOB: Object = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
 SEARCH = f'grep -rlaF -e "$1" {WORK}/buckets || true'
 
 
@@ -54,11 +51,8 @@ def place(store: ObjectStorePod) -> Object:
 
 def checkpoint(stack: Stack, store: ObjectStorePod, name: str) -> Object:
     """Its status, once it has succeeded. It goes on from the newest one that is there, though the whole log is there, too."""
-    spec = {"tablespaceRef": {"name": "flights"}, "mode": "Incremental", "destination": place(store), "job": JOB}
-    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": name}, "spec": spec}))
-    status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", name, say)["status"]
-    say(f"{name}: {status['message']}; {status['verified']}")
-    return status
+    spec = {"tablespaceRef": {"name": "flights"}, "mode": "Incremental", "destination": place(store), "job": SMALL}
+    return made(stack.kubectl, "Checkpoint", name, **spec)
 
 
 def in_the_clear(store: ObjectStorePod, word: str) -> list[str]:
@@ -87,16 +81,12 @@ def test_a_checkpoint_made_from_another_one_and_the_log_behind_it_are_restored_f
     assert in_the_clear(store, "Endeavor Air Inc.") == []
     assert in_the_clear(store, "carrier") == []
 
-    bootstrap = {"files": {**place(store), "manifest": second["manifest"]}, "archive": place(store), "target": {"latest": True}, "job": JOB}
-    spec = {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": bootstrap}
-    kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": MADE}, "spec": spec}))
-    restore = wait_until_ready(kubectl, MADE, say)["status"]["restore"]
-    assert restore["verified"].endswith(VERIFIED), restore
-    reader = ToolsPod(kubectl, "from-the-store-reader", Database.of(kubectl, "db", "bk", MADE))
-    reader.start()
-    for table in ("airlines", "planes", TABLE):
-        assert reader.rows(table) == stack.tools.rows(table), table
-    # the last entry is archived with the one behind it
-    assert len(reader.rows(f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
-    kubectl.run("delete", "pod", reader.name)
+    files = {**place(store), "manifest": second["manifest"]}
+    with made_anew(kubectl, MADE, files=files, archive=place(store), target={"latest": True}):
+        reader = ToolsPod(kubectl, "from-the-store-reader", Database.of(kubectl, "db", "bk", MADE)).start()
+        for table in ("airlines", "planes", TABLE):
+            assert reader.rows(table) == stack.tools.rows(table), table
+        # the last entry is archived with the one behind it
+        assert len(reader.rows(f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
+        kubectl.run("delete", "pod", reader.name)
     kubectl.run("delete", "checkpoint", "whole-first", "whole-second")

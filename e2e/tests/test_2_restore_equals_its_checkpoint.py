@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 
-from conftest import START, TABLES, Stack, say
+from conftest import START, Stack, say
+from runs import claimed, compared, loaded_rows, made, rows_of_tables, status_of, the_same
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition, not_ready_reason
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.tablespaces import VERIFIED
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
 
 NAME = "restored"
-OF_ITS_OWN = {
-    "apiVersion": "herdkeeper.io/v1alpha1",
-    "kind": "Checkpoint",
-    "metadata": {"name": f"{NAME}-1"},
-    "spec": {
-        "tablespaceRef": {"name": NAME},
-        "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}},
-        "verify": "Follower",
-    },
-}
-"""A checkpoint of what was restored: its job compares each table with the follower of the new tablespace, or fails."""
 
 
 def restored(kubectl: Kubectl) -> Object | Pending:
@@ -56,7 +45,7 @@ def drops_its_data(kubectl: Kubectl) -> bool | Pending:
 def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) -> None:
     kubectl = stack.kubectl
     kubectl.apply(REPOSITORY / "examples/checkpoint.yaml")
-    checkpoint = wait_until_succeeded(kubectl, "checkpoint", "flights-1", say)["status"]
+    checkpoint = status_of(kubectl, "checkpoint", "flights-1")
     kubectl.apply(REPOSITORY / "examples/restore.yaml")
     status = wait_for("the restore", lambda: restored(kubectl), START, say)["status"]
     restore = status["restore"]
@@ -70,16 +59,14 @@ def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) 
     # row by row, by a program that knows nothing of digests
     reader = ToolsPod(kubectl, "restored-reader", Database.of(kubectl, "db", "bk", NAME), image=built_images.SPARK, claim="checkpoints")
     reader.start()
-    compared = json.loads(reader.run("compare", "--tables", TABLES))
-    rows = {table["name"]: table["rows"] for table in checkpoint["tables"]}
-    assert {name: (found["rows_in_sql"], found["rows_in_checkpoint"], found["differing"]) for name, found in compared.items()} == {
-        name: (rows[name], rows[name], []) for name in TABLES.split(",")
-    }
+    loaded = loaded_rows(checkpoint)
+    assert compared(reader, loaded) == the_same(loaded)
 
-    kubectl.apply(json.dumps(OF_ITS_OWN))
-    own = wait_until_succeeded(kubectl, "checkpoint", f"{NAME}-1", say)["status"]
+    # the job of a checkpoint of what was restored compares each table with the follower of the new tablespace, or fails
+    spec = {"tablespaceRef": {"name": NAME}, "destination": claimed("checkpoints"), "verify": "Follower"}
+    own = made(kubectl, "Checkpoint", f"{NAME}-1", **spec)
     assert own["verified"].startswith("compared with follower")
-    assert {table["name"]: table["rows"] for table in own["tables"]} == rows
+    assert rows_of_tables(own) == rows_of_tables(checkpoint)
     # either was compared with a follower of its own: what the restored one has stored is what the first one had at the checkpoint's LSN
     assert digests(reader, own["manifest"]) == digests(reader, checkpoint["manifest"])
     kubectl.run("delete", "pod", reader.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -61,9 +60,9 @@ def test_the_api_server_refuses_it_with_the_promised_message(empty_namespace: Ku
     *before, refused = documents(path)
     try:
         for document in before:
-            empty_namespace.apply(json.dumps(document))
+            empty_namespace.apply(document)
         with pytest.raises(KubectlError) as error:
-            empty_namespace.apply(json.dumps(refused))
+            empty_namespace.apply(refused)
     finally:
         clean(empty_namespace)
     assert str(promised(path, AT_ONCE)) in " ".join(error.value.said.split())
@@ -83,10 +82,10 @@ def test_the_operator_says_so_in_the_condition_ready_and_makes_nothing(empty_nam
 
     try:
         for document in before:
-            empty_namespace.apply(json.dumps(document))
+            empty_namespace.apply(document)
             born = int(time.time())  # the older one of two resources keeps a name, and ages are whole seconds
             wait_for("another second", partial(is_past, born), Limit(3, 0.1))
-        empty_namespace.apply(json.dumps(refused))
+        empty_namespace.apply(refused)
         message = wait_for("the refusal", refusal, Limit(300, 0.5))
         made = empty_namespace.list("statefulsets,jobs,persistentvolumeclaims", f"herdkeeper.io/owner-name={name}")
     finally:

@@ -60,8 +60,7 @@ def test_with_deletion_policy_delete_nothing_stays_behind(stack: Stack) -> None:
         item["spec"]["volumeName"] for item in kubectl.list("persistentvolumeclaims", MANAGED) if item["metadata"]["name"] not in kept
     }
     assert volumes
-    tools = ToolsPod(kubectl, "temporary-tools", Database.of(kubectl, "temporary-db", "temporary-bk", "temporary"))
-    tools.start()
+    tools = ToolsPod(kubectl, "temporary-tools", Database.of(kubectl, "temporary-db", "temporary-bk", "temporary")).start()
     assert f"/{NAMESPACE}/temporary-bk/ledgers/INSTANCEID" in tools.znodes()
 
     # the ensemble last, so that it can be asked what the others left in it

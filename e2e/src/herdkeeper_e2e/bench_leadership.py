@@ -194,8 +194,7 @@ def prepare(insecure: bool) -> tuple[SqlStack, ToolsPod]:
     kubectl.apply_all(quickstart(insecure))
     stack = SqlStack(kubectl)
     stack.wait_until_ready()
-    tools = ToolsPod(kubectl, TOOLS, Database.of(kubectl, "db", "bk", TABLESPACE), machine=stack.machine_of_operator())
-    tools.start()
+    tools = ToolsPod(kubectl, TOOLS, Database.of(kubectl, "db", "bk", TABLESPACE), machine=stack.machine_of_operator()).start()
     return stack, tools
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 import time
 from collections.abc import Mapping
@@ -50,7 +49,7 @@ def client_pod(name: str, container: Object, volumes: list[Object], machine: str
 
 def start_pod(kubectl: Kubectl, manifest: Object) -> None:
     """Create the pod unless it exists, admit it, and wait until it runs."""
-    kubectl.apply(json.dumps(ADMISSION))
+    kubectl.apply(ADMISSION)
     start_stranger(kubectl, manifest)
 
 
@@ -65,7 +64,7 @@ def start_stranger(kubectl: Kubectl, manifest: Object) -> None:
         problem = pod_problem(pod)
         return Pending(problem) if problem else pod
 
-    kubectl.apply(json.dumps(manifest))
+    kubectl.apply(manifest)
     wait_for(f"the start of the pod {name}", running, START)
 
 

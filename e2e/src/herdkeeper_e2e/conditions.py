@@ -8,7 +8,7 @@ from herdkeeper.plugin.stack_tree import condition, label
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Pending
 
-__all__ = ["all_ready", "condition", "label", "not_ready_reason", "pod_problem", "unfinished_reason", "unsettled_reason", "works_on"]
+__all__ = ["all_ready", "condition", "label", "message_of", "not_ready_reason", "pod_problem", "unfinished_reason", "unsettled_reason"]
 
 
 def not_ready_reason(item: Object) -> str | None:
@@ -21,10 +21,10 @@ def unsettled_reason(item: Object) -> str | None:
     return _why_not(item, "Progressing", lambda progressing: progressing["reason"] == "Settled")
 
 
-def works_on(item: Object, reason: str) -> bool | Pending:
-    """Returns whether the operator does this for a custom resource, or waits for it."""
-    progressing = condition(item, "Progressing")
-    return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
+def message_of(item: Object | None, name: str, reason: str) -> str | Pending:
+    """Returns the message of a condition, once there is such an object and its condition has this reason."""
+    told = None if item is None else condition(item, name)
+    return str(told["message"]) if told is not None and told["reason"] == reason else Pending(f"{name}: {told}")
 
 
 def _why_not(item: Object, name: str, wished: Callable[[Object], bool]) -> str | None:

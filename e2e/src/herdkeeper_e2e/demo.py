@@ -43,9 +43,7 @@ class Demo:
         for line in self.kubectl.apply(EXAMPLES / "quickstart.yaml").splitlines():
             self.progress.say(line)
         wait_for("the quickstart", lambda: all_ready(self.kubectl.list(QUICKSTART), 4), Limit(1200, 2), self.progress.say)
-        tools = ToolsPod(self.kubectl, "tools", Database.of(self.kubectl, "db", "bk", "flights"))
-        tools.start()
-        return tools
+        return ToolsPod(self.kubectl, "tools", Database.of(self.kubectl, "db", "bk", "flights")).start()
 
     def data(self, tools: ToolsPod) -> None:
         """Load the tables; complete ones are left alone."""

@@ -5,7 +5,6 @@ The operator is paused, the bookie is stopped by its StatefulSet, and a pod with
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +56,7 @@ def drop_entries(kubectl: Kubectl, loss: Loss, *more: Loss) -> None:
     try:
         kubectl.run("scale", "statefulset", loss.bookie, "--replicas=0")
         wait_for(f"the end of {loss.bookie}-0", lambda: _gone(kubectl, f"{loss.bookie}-0"), PATIENCE)
-        kubectl.apply(json.dumps(_pod((loss, *more))))
+        kubectl.apply(_pod((loss, *more)))
         wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
         kubectl.run("delete", "pod", CONFIG_MAP)
     finally:

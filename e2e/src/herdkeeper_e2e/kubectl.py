@@ -10,10 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper_e2e.waiting import Pending
+
 Object = dict[str, Any]
 """A Kubernetes object as JSON."""
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 """Selects the pods of a stack that hold data."""
+
+
+def resource(kind: str, name: str, labels: Mapping[str, str] | None = None, /, **spec: object) -> Object:
+    """The manifest of one of the project's resources."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
 
 
 class KubectlError(RuntimeError):
@@ -78,20 +86,25 @@ class Kubectl:
             raise KeyError(f"{kind} {name}")
         return found
 
+    def gone(self, kind: str, name: str) -> bool | Pending:
+        """Whether there is no such object any more; while there is one, what its status tells."""
+        found = self.get(kind, name)
+        return True if found is None else Pending(f"{name} is still there: {found.get('status', {}).get('message')}")
+
     def list(self, kinds: str, selector: str = "") -> list[Object]:
         """The objects of one or more kinds (`pods,secrets`), by label selector; sorted by kind and name."""
         items = _object(self.run("get", kinds, "-o", "json", *(["-l", selector] if selector else [])))["items"]
         return sorted(items, key=lambda item: (str(item["kind"]), str(item["metadata"]["name"])))
 
-    def apply(self, manifest: Path | str) -> str:
-        """`kubectl apply` of a file, or of text; returns what kubectl says about each object."""
+    def apply(self, manifest: Path | str | Object) -> str:
+        """`kubectl apply` of a file, of text, or of an object; returns what kubectl says about each object."""
         if isinstance(manifest, Path):
             return self.run("apply", "-f", str(manifest))
-        return self.run("apply", "-f", "-", stdin=manifest.encode())
+        return self.run("apply", "-f", "-", stdin=(manifest if isinstance(manifest, str) else json.dumps(manifest)).encode())
 
     def apply_all(self, items: Sequence[Object]) -> None:
         """`kubectl apply` of several objects at once."""
-        self.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        self.apply({"apiVersion": "v1", "kind": "List", "items": items})
 
     def want(self, kind: str, name: str, **spec: object) -> None:
         """Change these fields of an object's spec and no others, also within mapping fields. None removes a field."""

@@ -36,8 +36,7 @@ class ObjectStorePod:
     @contextmanager
     def serving(kubectl: Kubectl, database: Database, keys: Keys, name: str = "object-store") -> Iterator[ObjectStorePod]:
         """Serve in a pod of this name within the block, then remove the pod. Raises NotServingError."""
-        tools = ToolsPod(kubectl, name, database, image=built_images.SPARK)
-        tools.start()
+        tools = ToolsPod(kubectl, name, database, image=built_images.SPARK).start()
         copy_into(kubectl, name, WORK, {"s3-server": go_program(SERVER, "linux").read_bytes()})
         # A folder of the pod's volume: a container's own file system may lack extended attributes, which hold the ETags.
         serve = ("--program", f"{WORK}/s3-server", "--folder", f"{WORK}/buckets", "--bucket", BUCKET, "--listen", f"0.0.0.0:{_PORT}")

@@ -83,10 +83,11 @@ class ToolsPod:
         """Returns the same pod with another user for its programs."""
         return replace(self, login=Credentials(username, password))
 
-    def start(self) -> None:
-        """Create the pod unless it exists, wait until it runs, and copy the programs into it."""
+    def start(self) -> ToolsPod:
+        """Create the pod unless it exists, wait until it runs, and copy the programs into it. Returns it."""
         start_pod(self.kubectl, self.manifest())
         self.copy(SOURCES, SOURCES.name)
+        return self
 
     def copy(self, folder: Path, target: str) -> None:
         """Copies the files of a folder, and of those in it, into `/work/<target>`."""

@@ -11,16 +11,15 @@ from functools import partial
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_stack import plain_stack
+from runs import claimed, made, with_executors
 
 from herdkeeper.shared.names import BOOKIE_ADMIN_PORT, BOOKIE_COMPONENT, HERDDB_COMPONENT, HERDDB_SQL_PORT
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.stranger import Port, Stranger
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
-API = "herdkeeper.io/v1alpha1"
 ELSEWHERE = "elsewhere"
 ENFORCED = Limit(120, 2)
 ROWS = 50
@@ -52,7 +51,7 @@ def strangers_to(request: pytest.FixtureRequest, stack: Stack) -> list[Stranger]
     """They run as long as the test. Nothing is enforced yet."""
     kubectl, elsewhere = stack.kubectl, Kubectl(ELSEWHERE, stack.kubectl.environment)
     goes_in_the_end(request, kubectl, "namespace", ELSEWHERE)
-    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}}))
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}})
     found = [Stranger(kubectl, "stranger", {}), Stranger(kubectl, "impostor", OPERATOR), Stranger(elsewhere, "neighbour", {})]
     for each in found:
         goes_in_the_end(request, each.kubectl, "pod", each.name)
@@ -66,10 +65,8 @@ def servers(stack: Stack) -> list[Object]:
 
 def job_succeeds(request: pytest.FixtureRequest, stack: Stack, kind: str, name: str, **spec: object) -> None:
     """With its work in pods of their own, which driver and executors reach."""
-    job = {"resources": {"cpu": "100m", "memory": "1536Mi"}, "executors": {"instances": 1, "cpu": "100m", "memory": "512Mi"}}
     goes_in_the_end(request, stack.kubectl, kind, name)
-    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": {**spec, "job": job}}))
-    wait_until_succeeded(stack.kubectl, kind.lower(), name, say)
+    made(stack.kubectl, kind, name, **spec, job=with_executors(1))
 
 
 def only_sql(stack: Stack, stranger: Stranger) -> bool | Pending:
@@ -110,9 +107,8 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.F
     writer.acknowledges(ROWS)
     claim = "under-policies"
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", claim, "--wait=false")
-    stack.kubectl.apply(json.dumps(volume_claim(claim)))
-    destination = {"persistentVolumeClaim": {"claimName": claim}}
-    job_succeeds(request, stack, "Checkpoint", "under-policies", tablespaceRef={"name": "flights"}, destination=destination)
+    stack.kubectl.apply(volume_claim(claim))
+    job_succeeds(request, stack, "Checkpoint", "under-policies", tablespaceRef={"name": "flights"}, destination=claimed(claim))
     job_succeeds(request, stack, "ReplicationAudit", "under-policies", bookKeeperRef={"name": "bk"})
     leader = stack.sql.leader()
     stack.sql.delete(leader)

@@ -93,9 +93,7 @@ class DatabaseShop(Shop):
         return dict(found["spec"])
 
     def tools(self) -> ToolsPod:
-        tools = ToolsPod(self.kubectl, "tools", Database.of(self.kubectl, "db", "bk", "flights"))
-        tools.start()
-        return tools
+        return ToolsPod(self.kubectl, "tools", Database.of(self.kubectl, "db", "bk", "flights")).start()
 
     def data(self) -> dict[str, str]:
         """All volume claims and Secrets that outlive what they were made for, by kind and name, and what identifies each."""

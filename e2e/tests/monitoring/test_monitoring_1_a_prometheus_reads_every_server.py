@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 import pytest
 from conftest import RESYNC_SECONDS, Stack, begin_anew, goes_in_the_end, say
-from own_tablespace import API, SMALL, OwnTablespace
+from own_tablespace import OwnTablespace
+from runs import SMALL, first_ledger
 
 from herdkeeper.shared.names import OWNER_KIND_LABEL, OWNER_NAME_LABEL, RUN_NOW_ANNOTATION
 from herdkeeper_e2e.archives import archived_after
@@ -21,7 +22,7 @@ from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, install_operator
 from herdkeeper_e2e.conditions import unfinished_reason
 from herdkeeper_e2e.control_plane import rendered
 from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
+from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object, resource
 from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
 from herdkeeper_e2e.monitoring.draw import DRAWN, chosen, draw
 from herdkeeper_e2e.monitoring.prometheus_pod import LABELS, PrometheusPod, Target
@@ -80,12 +81,9 @@ def declared(own: OwnTablespace) -> list[Object]:
     """An audit, and a schedule whose times don't come: a Checkpoint is asked for at once, and a drill each minute."""
     audit = {"bookKeeperRef": {"name": "bk"}, "depth": "Light", "job": SMALL}
     template = {"tablespaceRef": {"name": NAME}, "destination": own.destination, "job": SMALL}
-    asked = {"name": NAME, "annotations": {RUN_NOW_ANNOTATION: "yes"}}
-    schedule = {"schedule": NEVER, "template": template, "drill": DRILL}
-    return [
-        {"apiVersion": API, "kind": "ReplicationAudit", "metadata": {"name": NAME}, "spec": audit},
-        {"apiVersion": API, "kind": "ScheduledCheckpoint", "metadata": asked, "spec": schedule},
-    ]
+    schedule = resource("ScheduledCheckpoint", NAME, schedule=NEVER, template=template, drill=DRILL)
+    schedule["metadata"]["annotations"] = {RUN_NOW_ANNOTATION: "yes"}
+    return [resource("ReplicationAudit", NAME, **audit), schedule]
 
 
 def wait_for_drill(own: OwnTablespace, *outcomes: str) -> Object:
@@ -106,7 +104,7 @@ def wait_for_drill(own: OwnTablespace, *outcomes: str) -> Object:
 def a_ledger_marked(own: OwnTablespace) -> Iterator[None]:
     """Within the block, BookKeeper's metadata says that a ledger lacks a copy. None is missing."""
     root = own.stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
-    ledger = json.loads(own.tools.run("first_ledger", "--ledgers-root", root))["ledger"]
+    ledger = first_ledger(own.stack, own.tools)["ledger"]
     program = own.tools.as_operator().program("marked_ledger", "--ledgers-root", root, "--ledger", str(ledger))
     process = SteeredProcess(own.stack.kubectl, own.tools.name, program)
     process.acknowledges(1)

@@ -6,27 +6,25 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from conftest import START, Stack, goes_in_the_end, say
+from own_tablespace import OwnTablespace, tablespace
+from runs import SMALL, claimed
 
-from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.history import EventKind, parse_history
-from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.conditions import message_of
+from herdkeeper_e2e.history import EventKind
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 
-NAME, CLAIM, CHECKPOINT = "recorded", "remembered", "recorded-base"
+NAME, CHECKPOINT = "recorded", "recorded-base"
 FIRST, GOING_ON, NOTES, SHORT_LIVED = "written", "going_on", "notes", "short_lived"
 ROWS = 200
-OWN = "herdkeeper.io/v1alpha1"
-PLACE = {"persistentVolumeClaim": {"claimName": CLAIM}}
-JOB = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
+PLACE = claimed(f"{NAME}-files")
 ARCHIVE = {"destination": PLACE, "everySeconds": 5, "resources": {"cpu": "50m", "memory": "512Mi"}}
 Contents = dict[str, list[str]]
 """Per table its rows, each as JSON, sorted."""
@@ -54,26 +52,10 @@ class Left:
         return self.manifest.split("/manifests/")[0]
 
 
-def tablespace(name: str, **more: object) -> Object:
-    spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **more}
-    return {"apiVersion": OWN, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}
-
-
-def tools_name(tablespace: str) -> str:
-    """Of the pod from which SQL is spoken to a tablespace."""
-    return f"tools-{tablespace}"
-
-
-def tools_of(stack: Stack, name: str) -> ToolsPod:
-    tools = ToolsPod(stack.kubectl, tools_name(name), Database.of(stack.kubectl, "db", "bk", name))
-    tools.start()
-    return tools
-
-
 def contents(tools: ToolsPod) -> Contents:
     """All rows of all tables of a tablespace."""
     tables = [str(row["table_name"]) for row in tools.query("SELECT * FROM systables") if row["systemtable"] == "false"]
-    return {table: sorted(json.dumps(row, sort_keys=True) for row in tools.query(f"SELECT * FROM `{table}`")) for table in tables}
+    return {table: tools.rows(f"`{table}`") for table in tables}
 
 
 def archived_after(stack: Stack, moment: datetime) -> Object:
@@ -92,10 +74,9 @@ def archived_after(stack: Stack, moment: datetime) -> Object:
     return wait_for(f"the archive of {moment}", ask, Limit(300, 1), say)
 
 
-def acknowledged_rows(tools: ToolsPod, table: str) -> int:
-    """How many rows the history of the table's writer has, which goes on meanwhile."""
-    lines = tools.kubectl.exec(tools.name, "cat", f"/tmp/history-of-{table}").split("\n")[:-1]
-    events = parse_history(lines)
+def acknowledged_rows(writer: WriterProcess) -> int:
+    """How many rows the history of a writer has, which goes on meanwhile."""
+    events = writer.events()
     assert not any(event.kind is EventKind.UNKNOWN for event in events), "no row may be in doubt"
     return sum(event.kind is EventKind.ACKNOWLEDGED for event in events)
 
@@ -103,14 +84,8 @@ def acknowledged_rows(tools: ToolsPod, table: str) -> int:
 @pytest.fixture(scope="module")
 def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     """What is left, once everything else is gone."""
-    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
-    made = (("tablespace", NAME), ("checkpoint", CHECKPOINT), ("pod", tools_name(NAME)))
-    for kind, name in made:
-        goes_in_the_end(request, stack.kubectl, kind, name)
-    claim = volume_claim(CLAIM)
-    stack.kubectl.apply_all([claim, tablespace(NAME, log={"archive": ARCHIVE})])
-    wait_until_ready(stack.kubectl, NAME, say)
-    tools = tools_of(stack, NAME)
+    own = OwnTablespace.made(request, stack, NAME, {"archive": ARCHIVE})
+    tools = own.tools
 
     create = "CREATE TABLE `{}` (`id` long, `word` string, PRIMARY KEY (`id`))"
     tools.run("query", create.format(NOTES), create.format(SHORT_LIVED), f"INSERT INTO `{NOTES}` (`id`, `word`) VALUES (1, 'first')")
@@ -120,26 +95,23 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     by_lsn = archived_after(stack, datetime.now(UTC))["lsn"]
 
     tools.run("query", f"UPDATE `{NOTES}` SET `word` = 'second' WHERE `id` = 1", f"INSERT INTO `{NOTES}` (`id`, `word`) VALUES (2, 'x')")
-    spec = {"tablespaceRef": {"name": NAME}, "destination": PLACE, "job": JOB}
-    stack.kubectl.apply_all([{"apiVersion": OWN, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}])
-    base = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
-    sql = SqlStack(stack.kubectl, NAME)
-    sql.switch_over(sql.other())
+    base = own.checkpoint(CHECKPOINT)
+    own.switch_over()
     tools.run("query", f"DELETE FROM `{NOTES}` WHERE `id` = 2", f"DROP TABLE `{SHORT_LIVED}`")
 
     at_moment = contents(tools)
     writer = WriterProcess(tools, GOING_ON)
     writer.acknowledges(ROWS)
-    fewest = acknowledged_rows(tools, GOING_ON)
+    fewest = acknowledged_rows(writer)
     moment = datetime.now(UTC)
-    most = acknowledged_rows(tools, GOING_ON) + 1  # one may have been under way
+    most = acknowledged_rows(writer) + 1  # one may have been under way
     writer.acknowledges(ROWS)
     writer.stop()
     tools.run("query", f"DELETE FROM `{GOING_ON}` WHERE `id` < 10", f"UPDATE `{NOTES}` SET `word` = 'last' WHERE `id` = 1")
     at_the_end = contents(tools)
     say(f"{archived_after(stack, datetime.now(UTC))}")
 
-    for kind, name in reversed(made):
+    for kind, name in (("pod", tools.name), ("checkpoint", CHECKPOINT), ("tablespace", NAME)):
         stack.kubectl.run("delete", kind, name, timeout_seconds=600)
     return Left(base["manifest"], by_lsn, at_lsn, moment, at_moment, fewest, most, at_the_end)
 
@@ -151,17 +123,17 @@ class Restored:
         self._request, self._stack = request, stack
 
     def declare(self, name: str, bootstrap: Object) -> None:
-        for kind, made in (("tablespace", name), ("pod", tools_name(name))):
-            goes_in_the_end(self._request, self._stack.kubectl, kind, made)
-        self._stack.kubectl.apply_all([tablespace(name, bootstrap={**bootstrap, "job": JOB})])
+        for kind, named in (("tablespace", name), ("pod", f"{name}-tools")):
+            goes_in_the_end(self._request, self._stack.kubectl, kind, named)
+        self._stack.kubectl.apply(tablespace(name, bootstrap={**bootstrap, "job": SMALL}))
 
     def contents(self, name: str, bootstrap: Object) -> tuple[Contents, Object]:
         """What a tablespace has that is made so, and what its status tells of that."""
         self.declare(name, bootstrap)
         restore = wait_until_ready(self._stack.kubectl, name, say)["status"]["restore"]
         say(f"{name}: {restore}")
-        tools = tools_of(self._stack, name)
-        return contents(tools), restore
+        database = Database.of(self._stack.kubectl, "db", "bk", name)
+        return contents(ToolsPod(self._stack.kubectl, f"{name}-tools", database).start()), restore
 
 
 @pytest.fixture
@@ -197,12 +169,8 @@ def test_the_latest_moment_is_all_that_was_written(left: Left, restored: Restore
 def test_a_moment_behind_the_archive_is_refused_with_what_there_is(stack: Stack, left: Left, restored: Restored) -> None:
     archive = {**PLACE, "folder": left.folder}
     restored.declare("beyond", {"archive": archive, "target": {"lsn": {"ledgerId": 4_000_000_000, "entryId": 0}}})
-
-    def refused() -> str | Pending:
-        ready = condition(stack.sql.get("tablespace", "beyond"), "Ready")
-        return str(ready["message"]) if ready is not None and ready["reason"] == "RestoreFailed" else Pending(f"{ready}")
-
-    message = wait_for("the refusal", refused, START, say)
+    beyond = partial(stack.kubectl.get, "tablespace", "beyond")
+    message = wait_for("the refusal", lambda: message_of(beyond(), "Ready", "RestoreFailed"), START, say)
     assert "spec.bootstrap.target.lsn (--to) is 4000000000,0: the archive ends with" in message
     assert "can be had" in message
 

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from conftest import Stack, say
-from own_tablespace import SMALL, made_anew
+from own_tablespace import made_anew
+from runs import SMALL, made, rows_of_tables
 from test_schedules_3_the_log_is_archived import rows_of
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.archive_check import DESTINATION
 from herdkeeper_e2e.archives import ARCHIVING, archived_after
 from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
@@ -64,8 +64,7 @@ def create_keys(stack: Stack, secret: str) -> None:
 
 def check(stack: Stack, store: ObjectStorePod) -> Object:
     """What `archive_check` finds in the store."""
-    reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK)
-    reader.start()
+    reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK).start()
     bookies = stack.sql.get("bookkeepercluster", "bk")
     variables = (f"{name}={value}" for name, value in {**store.variables, DESTINATION: "s3://backups/flights"}.items())
     program = reader.program("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"])
@@ -119,20 +118,16 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
 
         destination = place(backups, BACKUPS)
         spec = {"tablespaceRef": {"name": "flights"}, "target": {"timestamp": moment.isoformat()}, "destination": destination, "job": SMALL}
-        of_the_moment = {"apiVersion": "herdkeeper.io/v1alpha1", "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}
         create_keys(stack, BACKUPS)
-        kubectl.apply(json.dumps(of_the_moment))
-        status = wait_until_succeeded(kubectl, "checkpoint", CHECKPOINT, say)["status"]
-        say(f"{status['message']}; {status['verified']}")
-        rows = {table["name"]: table["rows"] for table in status["tables"]}
+        status = made(kubectl, "Checkpoint", CHECKPOINT, **spec)
+        rows = rows_of_tables(status)
         assert (rows[TABLE], f"{TABLE}_later" in rows) == (len(written), False)
-        made = backups.names()
-        assert {f"flights/{status['manifest']}", f"flights/{status['report']}"} < made
-        assert not any("/log/" in key for key in made)
+        stored = backups.names()
+        assert {f"flights/{status['manifest']}", f"flights/{status['report']}"} < stored
+        assert not any("/log/" in key for key in stored)
 
         files, archive = {**destination, "manifest": status["manifest"]}, place(archives, ARCHIVES)
-        with made_anew(kubectl, RESTORED, files=files, archive=archive, target={"latest": True}) as restored:
-            say(f"{restored['status']['restore']}")
+        with made_anew(kubectl, RESTORED, files=files, archive=archive, target={"latest": True}):
             assert rows_of(stack, RESTORED, TABLE) == written
             # the last entry is archived with the one behind it
             assert len(rows_of(stack, RESTORED, f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"

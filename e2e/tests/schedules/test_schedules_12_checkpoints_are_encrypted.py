@@ -11,19 +11,18 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from conftest import START, TABLES, Stack, say
+from own_tablespace import tablespace
+from runs import SMALL, claimed, status_of, with_executors
 
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.conditions import message_of
+from herdkeeper_e2e.kubectl import Object, resource
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 SECRET, WRONG, KEY = "backup-keys", "wrong-keys", "2026-11"
 PLAIN = "plain-checkpoints"
-SMALL = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
-EXECUTORS = {**SMALL, "executors": {"instances": 1, "cpu": "200m", "memory": "512Mi"}}
 LIMIT = Limit(300, 1)
 END = Limit(900, 2)
 SEARCH = f"""
@@ -39,7 +38,7 @@ print(json.dumps({{"files": len(files), "found": found}}))
 def example(stack: Stack) -> Iterator[tuple[Object, Object, Object]]:
     """The example's volume, Checkpoint (with an executor, which has to get the keys, too) and Tablespace; then nothing of it is left."""
     volume, checkpoint, restored = yaml.safe_load_all((REPOSITORY / "examples/encrypted-checkpoint.yaml").read_text())
-    checkpoint["spec"] |= {"deletionPolicy": "Delete", "job": EXECUTORS}
+    checkpoint["spec"] |= {"deletionPolicy": "Delete", "job": with_executors(1)}
     yield volume, checkpoint, restored
     for kind, name in (("secret", WRONG), ("persistentvolumeclaim", PLAIN), ("persistentvolumeclaim", volume["metadata"]["name"])):
         stack.kubectl.run("delete", kind, name, "--ignore-not-found", "--wait=false")
@@ -53,35 +52,24 @@ def make_secret(stack: Stack, name: str) -> None:
 
 def plain_beside(checkpoint: Object, volume: Object) -> list[Object]:
     """The same checkpoint in the clear, on a volume of its own: what the search has to find there."""
-    spec = {**checkpoint["spec"], "destination": {"persistentVolumeClaim": {"claimName": PLAIN}}, "job": SMALL}
-    return [
-        {**volume, "metadata": {"name": PLAIN}},
-        {**checkpoint, "metadata": {"name": "flights-plain"}, "spec": spec},
-    ]
+    plain = resource("Checkpoint", "flights-plain", **{**checkpoint["spec"], "destination": claimed(PLAIN), "job": SMALL})
+    return [{**volume, "metadata": {"name": PLAIN}}, plain]
 
 
 def with_the_wrong_key(checkpoint: Object, manifest: str) -> Object:
     """A Tablespace from the checkpoint's files, with a Secret that has another key under the same name."""
     files = {**checkpoint["spec"]["destination"], "encryption": {"keysSecretRef": {"name": WRONG}}, "manifest": manifest}
-    spec = {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": {"files": files, "job": SMALL}}
-    return {"apiVersion": checkpoint["apiVersion"], "kind": "Tablespace", "metadata": {"name": "from-wrong-key"}, "spec": spec}
+    return tablespace("from-wrong-key", replicas=1, bootstrap={"files": files, "job": SMALL})
 
 
 def said(stack: Stack, kind: str, name: str, reason: str) -> str | Pending:
     """The message of the condition Ready, once it has this reason."""
-    item = stack.kubectl.get(kind, name)
-    ready = condition(item, "Ready") if item is not None else None
-    return str(ready["message"]) if ready is not None and ready["reason"] == reason else Pending(f"{ready}")
-
-
-def is_gone(stack: Stack, kind: str, name: str) -> bool | Pending:
-    item = stack.kubectl.get(kind, name)
-    return True if item is None else Pending(str(item.get("status", {}).get("message")))
+    return message_of(stack.kubectl.get(kind, name), "Ready", reason)
 
 
 def remove(stack: Stack, kind: str, name: str) -> None:
     stack.kubectl.run("delete", kind, name, "--wait=false")
-    wait_for(f"the end of {kind} {name}", lambda: is_gone(stack, kind, name), END, say)
+    wait_for(f"the end of {kind} {name}", lambda: stack.kubectl.gone(kind, name), END, say)
 
 
 def searched(pod: ToolsPod, words: list[str]) -> tuple[int, list[str]]:
@@ -99,11 +87,10 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     waiting = wait_for("a checkpoint without keys", lambda: said(stack, "checkpoint", name, "WaitingForSecret"), LIMIT, say)
     assert f"spec.destination.encryption.keysSecretRef.name is {SECRET}: the Secret does not exist; create it with the key {KEY}" in waiting
     make_secret(stack, SECRET)
-    status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
-    say(f"{status['message']}; {status['verified']}")
+    status = status_of(kubectl, "checkpoint", name)
     assert status["encryptedWith"] == KEY
     assert status["verified"].startswith("compared with follower")
-    assert "encryptedWith" not in wait_until_succeeded(kubectl, "checkpoint", "flights-plain", say)["status"]
+    assert "encryptedWith" not in status_of(kubectl, "checkpoint", "flights-plain")
 
     # Parquet's footers show columns' names and their lowest and highest values, unless they are encrypted.
     words = ["carrier", *(str(row["name"]) for row in stack.tools.query("SELECT name FROM airlines"))]
@@ -115,27 +102,25 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     assert files > len(TABLES.split(","))
     assert found == []
 
-    kubectl.apply(json.dumps(restored))
+    kubectl.apply(restored)
     restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
     assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
     assert restore["encryption"]["keysSecretRef"]["name"] == SECRET
     assert restore["verified"].endswith(VERIFIED), restore
-    reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made))
-    reader.start()
+    reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made)).start()
     for table in TABLES.split(","):
         assert reader.rows(table) == stack.tools.rows(table), table
 
     make_secret(stack, WRONG)
     wrong = with_the_wrong_key(checkpoint, status["manifest"])
-    kubectl.apply(json.dumps(wrong))
+    kubectl.apply(wrong)
     refused = wait_for(
         "the refusal of the wrong key", lambda: said(stack, "tablespace", wrong["metadata"]["name"], "RestoreFailed"), START, say
     )
     say(refused)
     assert f"is encrypted with the key '{KEY}'" in refused
     assert f"the Secret {WRONG} has another key of this name" in refused
-    empty = ToolsPod(kubectl, "from-wrong-key-reader", Database.of(kubectl, "db", "bk", wrong["metadata"]["name"]))
-    empty.start()
+    empty = ToolsPod(kubectl, "from-wrong-key-reader", Database.of(kubectl, "db", "bk", wrong["metadata"]["name"])).start()
     assert not set(TABLES.split(",")) & {str(row["table_name"]) for row in empty.query("SELECT * FROM systables")}
     remove(stack, "tablespace", wrong["metadata"]["name"])
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import Stack, say
-from own_tablespace import API, SMALL, OwnTablespace, destination_of
+from own_tablespace import OwnTablespace, pair
+from runs import SMALL, claimed, status_of
 
 from herdkeeper.shared.names import DUE_AT_ANNOTATION, REQUESTED_AT_ANNOTATION
 from herdkeeper_e2e.history import wrong_between
-from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.kubectl import Object, resource
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -21,7 +21,7 @@ from herdkeeper_e2e.writer_process import WriterProcess
 NAME, TABLE, ROWS = "clocked", "written", 100
 CHECKPOINTED, AUDITED = "clocked-checkpoints", "clocked-audits"
 EACH_MINUTE = "*/1 * * * *"
-LOG = {"archive": {"destination": destination_of(NAME), "everySeconds": 5}}
+LOG = {"archive": {"destination": claimed(f"{NAME}-files"), "everySeconds": 5}}
 COMES = Limit(300, 0.5)
 """A time that comes while the run before it is not over is left out."""
 MARKS = ("before the first", "after the first", "after the second")
@@ -41,14 +41,8 @@ def declare_schedules(own: OwnTablespace) -> None:
     """Of checkpoints, and of light audits of all ledgers."""
     checkpoint = {"tablespaceRef": {"name": NAME}, "destination": own.destination, "mode": "Incremental", "job": SMALL}
     audit = {"bookKeeperRef": {"name": "bk"}, "depth": "Light", "job": SMALL}
-    schedules = [
-        {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": {"schedule": EACH_MINUTE, "template": template}}
-        for kind, name, template in (
-            ("ScheduledCheckpoint", CHECKPOINTED, checkpoint),
-            ("ScheduledReplicationAudit", AUDITED, audit),
-        )
-    ]
-    own.stack.kubectl.apply_all(schedules)
+    schedules = (("ScheduledCheckpoint", CHECKPOINTED, checkpoint), ("ScheduledReplicationAudit", AUDITED, audit))
+    own.stack.kubectl.apply_all([resource(kind, name, schedule=EACH_MINUTE, template=made) for kind, name, made in schedules])
 
 
 def runs(own: OwnTablespace, kind: str, schedule: str) -> list[Object]:
@@ -95,10 +89,6 @@ def ids_in(own: OwnTablespace, checkpoint: Object) -> list[int]:
     path = f"{CHECKPOINTS}/{checkpoint['manifest']}"
     found: list[int] = json.loads(own.stack.kubectl.exec(own.tools.name, "python3", "-c", IDS, path, TABLE))
     return found
-
-
-def pair(lsn: Object) -> tuple[int, int]:
-    return lsn["ledgerId"], lsn["entryId"]
 
 
 def window_beyond(own: OwnTablespace, *lsns: Object) -> Object:
@@ -172,7 +162,6 @@ def test_checkpoints_and_an_audit_come_by_the_clock_while_a_writer_writes(own: O
     assert wrong_between(events, (MARKS[0], MARKS[1]), of_first) is None
     assert wrong_between(events, (MARKS[1], MARKS[2]), of_second) is None
 
-    found = wait_until_succeeded(own.stack.kubectl, "replicationaudit", audit["metadata"]["name"], say)["status"]
-    say(f"{audit['metadata']['name']}: {found['message']}")
+    found = status_of(own.stack.kubectl, "replicationaudit", audit["metadata"]["name"])
     assert {finding["severity"] for finding in found.get("findings", [])} <= {"Pending"}, "the writer went on meanwhile"
     removed(own)

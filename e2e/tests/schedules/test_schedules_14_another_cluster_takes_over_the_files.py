@@ -3,29 +3,23 @@ resource is gone by then. Both have each row of the checkpoint, and what is writ
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from conftest import TABLES, Stack, goes_in_the_end, say
-from own_tablespace import API, SMALL
+from conftest import Stack, goes_in_the_end, say
+from own_tablespace import tablespace
+from runs import SMALL, claimed, compared, loaded_rows, made, the_same
 
 from herdkeeper_e2e import built_images
-from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.kubectl import Object, resource
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 
 SECOND, NAME, CLAIM, CHECKPOINT = "elsewhere", "flights-elsewhere", "taken-along", "taken-along"
-PLACE = {"persistentVolumeClaim": {"claimName": CLAIM}}
+PLACE = claimed(CLAIM)
 FLIGHTS = "flights"
 """Of the tablespace, in the SQL of either database."""
 NEW_AIRLINE = "INSERT INTO `airlines` (`carrier`, `name`) VALUES ('XX', 'Only Elsewhere')"
 LOOK_FOR_IT = "SELECT name FROM airlines WHERE carrier = 'XX'"
-
-
-def declared(kind: str, name: str, **spec: object) -> Object:
-    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +27,8 @@ def files(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """What was known of a checkpoint of the first database whose resource is gone, and whose files stay: its status."""
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    checkpoint = declared("Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=PLACE, job=SMALL)
-    stack.kubectl.apply_all([volume_claim(CLAIM), checkpoint])
-    status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
-    say(f"{status['message']}; {status['verified']}")
+    stack.kubectl.apply(volume_claim(CLAIM))
+    status = made(stack.kubectl, "Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=PLACE, job=SMALL)
     stack.kubectl.run("delete", "checkpoint", CHECKPOINT)
     return status
 
@@ -49,9 +41,9 @@ def restore(request: pytest.FixtureRequest, stack: Stack, files: Object) -> Obje
     bootstrap = {"files": {**PLACE, "manifest": files["manifest"]}, "job": SMALL}
     goes_in_the_end(request, stack.kubectl, "herddbcluster", SECOND)
     goes_in_the_end(request, stack.kubectl, "tablespace", NAME)
-    database = declared("HerdDBCluster", SECOND, **second, replicas=1, deletionPolicy="Delete")
-    spec = {"herdDBRef": {"name": SECOND}, "tablespaceName": FLIGHTS, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": bootstrap}
-    stack.kubectl.apply_all([database, declared("Tablespace", NAME, **spec)])
+    database = resource("HerdDBCluster", SECOND, **second, replicas=1, deletionPolicy="Delete")
+    there = tablespace(NAME, herdDBRef={"name": SECOND}, tablespaceName=FLIGHTS, replicas=1, bootstrap=bootstrap)
+    stack.kubectl.apply_all([database, there])
     found: Object = wait_until_ready(stack.kubectl, NAME, say)["status"]["restore"]
     say(f"{found['rows']} rows in {found['durationSeconds']} s: {found['verified']}")
     return found
@@ -61,15 +53,7 @@ def reader(request: pytest.FixtureRequest, stack: Stack, database: Database) -> 
     """A pod that speaks SQL to the tablespace of one of the two, and mounts the volume."""
     name = f"reader-of{database.herd_root.replace('/', '-')}"
     goes_in_the_end(request, stack.kubectl, "pod", name)
-    tools = ToolsPod(stack.kubectl, name, database, image=built_images.SPARK, claim=CLAIM)
-    tools.start()
-    return tools
-
-
-def compared(tools: ToolsPod) -> dict[str, tuple[int, int, list[str]]]:
-    """Per table its rows in SQL and in the checkpoint, and the first keys that differ: row by row, by a program without digests."""
-    found = json.loads(tools.run("compare", "--tables", TABLES))
-    return {name: (each["rows_in_sql"], each["rows_in_checkpoint"], each["differing"]) for name, each in found.items()}
+    return ToolsPod(stack.kubectl, name, database, image=built_images.SPARK, claim=CLAIM).start()
 
 
 def test_another_database_has_each_row_of_a_checkpoint_of_which_only_files_are_left(
@@ -84,10 +68,9 @@ def test_another_database_has_each_row_of_a_checkpoint_of_which_only_files_are_l
     assert (here.tablespace, there.tablespace) == (FLIGHTS, FLIGHTS)
     assert here.herd_root != there.herd_root
     ours, theirs = reader(request, stack, here), reader(request, stack, there)
-    rows = {table["name"]: table["rows"] for table in files["tables"]}
-    whole: dict[str, tuple[int, int, list[str]]] = {name: (rows[name], rows[name], []) for name in TABLES.split(",")}
-    assert compared(theirs) == whole
-    assert compared(ours) == whole, "nobody writes in the first one meanwhile"
+    rows = loaded_rows(files)
+    assert compared(theirs, rows) == the_same(rows)
+    assert compared(ours, rows) == the_same(rows), "nobody writes in the first one meanwhile"
 
     theirs.run("query", NEW_AIRLINE)
     assert theirs.query(LOOK_FOR_IT) == [{"name": "Only Elsewhere"}]

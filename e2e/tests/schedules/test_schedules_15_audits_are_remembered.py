@@ -7,13 +7,11 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 from conftest import Stack, goes_in_the_end, say
 from own_tablespace import OwnTablespace
+from runs import audited, first_ledger, inflicted
 
-from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.drop_entries import Loss, drop_entries
-from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.drop_entries import Loss
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -41,7 +39,7 @@ def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
     own = OwnTablespace.made(request, stack, NAME)
     own.write_some_rows("written", ROWS)
     own.switch_over()
-    wait_for("the end of its first ledger", lambda: first_ledger(own)["closed"] or Pending("it is open"), Limit(300), say)
+    wait_for("the end of its first ledger", lambda: first_ledger(stack, own.tools)["closed"] or Pending("it is open"), Limit(300), say)
     own.wait_until_ready()
     return own
 
@@ -49,31 +47,15 @@ def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
 @pytest.fixture(scope="module")
 def losses(stack: Stack, own: OwnTablespace) -> list[Loss]:
     """On the first bookie that holds the ledger."""
-    found = first_ledger(own)
-    bookies = stack.sql.get("bookkeepercluster", "bk")["status"]["bookies"]
-    number = next(bookie["number"] for bookie in bookies if bookie["bookieId"] == found["bookies"][0])
-    losses = [Loss("bk", number, found["ledger"], *fault) for fault in FAULTS]
-    say(f"on {found['bookies'][0]}: {losses}")
-    drop_entries(stack.kubectl, *losses)
+    losses = inflicted(stack, first_ledger(stack, own.tools), *FAULTS)
     stack.wait_until_ready()
     return losses
 
 
-def first_ledger(own: OwnTablespace) -> Object:
-    root = own.stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
-    found: Object = json.loads(own.tools.run("first_ledger", "--ledgers-root", root))
-    return found
-
-
-def audited(own: OwnTablespace, name: str, **spec: object) -> Object:
+def audited_there(own: OwnTablespace, name: str, **spec: object) -> Object:
     """The status of an audit of that ledger, once it has succeeded; it is in the history then."""
-    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
-    audit["metadata"] = {"name": name, "labels": {"scenario": NAME}}
-    audit["spec"] |= {"ledgers": [first_ledger(own)["ledger"]], "destination": own.destination, **spec}
-    own.stack.kubectl.apply(json.dumps(audit))
-    status: Object = wait_until_succeeded(own.stack.kubectl, "replicationaudit", name, say)["status"]
-    say(f"{name}: {status['message']}; {status['durationSeconds']} s")
-    return status
+    ledgers = [first_ledger(own.stack, own.tools)["ledger"]]
+    return audited(own.stack.kubectl, name, None, {"scenario": NAME}, ledgers=ledgers, destination=own.destination, **spec)
 
 
 def history(own: OwnTablespace) -> dict[str, list[dict[str, Any]]]:
@@ -105,11 +87,11 @@ def require_findings(status: Object, losses: list[Loss], bookie_id: str) -> None
 def test_a_light_audit_names_what_is_lost_and_a_dry_run_says_what_would_be_done_and_does_nothing(
     own: OwnTablespace, losses: list[Loss]
 ) -> None:
-    before = first_ledger(own)
-    light = audited(own, LIGHT, depth="Light")
+    before = first_ledger(own.stack, own.tools)
+    light = audited_there(own, LIGHT, depth="Light")
     require_findings(light, losses, before["bookies"][0])
 
-    dry_run = audited(own, DRY_RUN, repair="DryRun")
+    dry_run = audited_there(own, DRY_RUN, repair="DryRun")
     require_findings(dry_run, losses, before["bookies"][0])
     assert {each["repair"] for each in dry_run["findings"]} == {"WouldRepair"}, dry_run["findings"]
     details = {each["kind"]: each["repairDetail"] for each in dry_run["findings"]}
@@ -119,9 +101,9 @@ def test_a_light_audit_names_what_is_lost_and_a_dry_run_says_what_would_be_done_
     assert (dry_run["replicasRepairable"], dry_run.get("replicasRepaired", 0)) == (MISSING + DAMAGED, 0)
     assert f"a repair would write {MISSING + DAMAGED} copies" in dry_run["message"]
 
-    again = audited(own, LIGHT_AGAIN, depth="Light")
+    again = audited_there(own, LIGHT_AGAIN, depth="Light")
     require_findings(again, losses, before["bookies"][0])
-    assert first_ledger(own) == before, "its metadata has another version"
+    assert first_ledger(own.stack, own.tools) == before, "its metadata has another version"
 
 
 def test_the_history_has_each_run_with_its_findings_and_a_report_of_it(own: OwnTablespace, losses: list[Loss]) -> None:

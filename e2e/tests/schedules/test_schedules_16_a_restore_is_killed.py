@@ -5,20 +5,18 @@ The middle is not hunted for: the loader is held at a chunk (`herdkeeper_e2e.hel
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
-from conftest import TABLES, Stack, goes_in_the_end, say
-from own_tablespace import API, DRIVER
+from conftest import Stack, goes_in_the_end, say
+from own_tablespace import tablespace
+from runs import DRIVER, claimed, compared, kill_job, loaded_rows, made, the_same
 
 from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.pod_process import kill
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tablespaces import readiness
 from herdkeeper_e2e.tools_pod import ToolsPod
@@ -26,7 +24,7 @@ from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 NAME, CHECKPOINT, CLAIM, TOOLS = "halfway", "to-halfway", "halfway-files", "halfway-tools"
-PLACE = {"persistentVolumeClaim": {"claimName": CLAIM}}
+PLACE = claimed(CLAIM)
 ONE_BY_ONE = {"resources": DRIVER, "localThreads": 1}
 """One thread loads the chunks in their order."""
 PROGRAM = "herdkeeper_jobs[.]restore[.]cli"
@@ -39,13 +37,9 @@ def checkpoint(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """The status of a Checkpoint of the quickstart's tables, on a volume of this scenario's own."""
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    claim = volume_claim(CLAIM)
+    stack.kubectl.apply(volume_claim(CLAIM))
     spec = {"tablespaceRef": {"name": "flights"}, "destination": PLACE, "job": ONE_BY_ONE, "deletionPolicy": "Delete"}
-    made = {"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}
-    stack.kubectl.apply_all([claim, made])
-    status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
-    say(f"{status['message']}; {status['verified']}")
-    return status
+    return made(stack.kubectl, "Checkpoint", CHECKPOINT, **spec)
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +48,7 @@ def tools(request: pytest.FixtureRequest, stack: Stack, checkpoint: Object) -> T
     goes_in_the_end(request, stack.kubectl, "tablespace", NAME)
     goes_in_the_end(request, stack.kubectl, "pod", TOOLS)
     database = replace(stack.tools.database, tablespace=NAME)
-    pod = ToolsPod(stack.kubectl, TOOLS, database, image=built_images.SPARK, claim=CLAIM)
-    pod.start()
-    return pod
-
-
-def restore(stack: Stack) -> None:
-    bootstrap = {"checkpoint": {"name": CHECKPOINT}, "job": ONE_BY_ONE}
-    spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", "bootstrap": bootstrap}
-    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": NAME}, "spec": spec}))
+    return ToolsPod(stack.kubectl, TOOLS, database, image=built_images.SPARK, claim=CLAIM).start()
 
 
 def marks(tools: ToolsPod) -> dict[str, int]:
@@ -110,17 +96,8 @@ def driver(stack: Stack) -> Object:
 def kill_driver(stack: Stack) -> str:
     """It is gone at once; its name, once its pod has failed."""
     pod = driver(stack)
-    name = str(pod["metadata"]["name"])
-    stack.sql.on_machine(pod["spec"]["nodeName"], kill(pod, PROGRAM))
-
-    def ask() -> bool | Pending:
-        phase = stack.sql.get("pod", name)["status"]["phase"]
-        assert phase != "Succeeded", "it had ended before"
-        return True if phase == "Failed" else Pending(phase)
-
-    wait_for(f"the end of {name}", ask, LIMIT)
-    say(f"{name} was killed")
-    return name
+    kill_job(stack, pod, PROGRAM)
+    return str(pod["metadata"]["name"])
 
 
 def restored(stack: Stack) -> Object:
@@ -147,7 +124,7 @@ def test_a_restore_whose_pod_is_killed_in_the_middle_goes_on_and_loads_each_chun
     stack: Stack, tools: ToolsPod, checkpoint: Object
 ) -> None:
     held = SteeredProcess(stack.kubectl, tools.name, tools.program("held_chunk"))
-    restore(stack)
+    stack.kubectl.apply(tablespace(NAME, bootstrap={"checkpoint": {"name": CHECKPOINT}, "job": ONE_BY_ONE}))
     held.has_acknowledged(1, LIMIT)
     loaded = chunks_before_the_one_that_is_held(tools, held.acknowledged)
     require_not_ready(stack)
@@ -163,9 +140,6 @@ def test_a_restore_whose_pod_is_killed_in_the_middle_goes_on_and_loads_each_chun
     assert (found["phase"], found["rows"], found["lsn"]) == ("Succeeded", checkpoint["rows"], checkpoint["lsn"])
     (last,) = [pod for pod in stack.kubectl.list("pods", PODS) if pod["metadata"]["name"] != killed]
     assert said_by(last).rows_loaded == checkpoint["rows"] - sum(loaded.values()), "each chunk once"
-    rows = {table["name"]: table["rows"] for table in checkpoint["tables"]}
-    compared = json.loads(tools.run("compare", "--tables", TABLES))
-    assert {name: (each["rows_in_sql"], each["rows_in_checkpoint"], each["differing"]) for name, each in compared.items()} == {
-        name: (rows[name], rows[name], []) for name in TABLES.split(",")
-    }
+    rows = loaded_rows(checkpoint)
+    assert compared(tools, rows) == the_same(rows)
     stack.wait_until_ready()

@@ -14,12 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 from conftest import Stack, goes_in_the_end, say
 from own_tablespace import OwnTablespace
+from runs import declare_audit, status_of
 
-from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.spans import line_with
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
@@ -112,19 +110,14 @@ def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
 
 def declare(own: OwnTablespace, name: str, **spec: object) -> None:
     """A deep audit of the tablespace's closed ledgers."""
-    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
-    audit["metadata"] = {"name": name, "labels": {"scenario": NAME}}
     closed = {"states": ["Closed"], "tablespaces": [{"herdDBRef": {"name": "db"}, "name": NAME}]}
-    audit["spec"] |= {"filter": closed, "destination": own.destination, **spec}
-    audit["spec"]["job"] |= {"localThreads": THREADS}
-    own.stack.kubectl.apply(json.dumps(audit))
+    wanted = {"filter": closed, "destination": own.destination, **spec}
+    declare_audit(own.stack.kubectl, name, {"localThreads": THREADS}, {"scenario": NAME}, **wanted)
 
 
 def ended_well(own: OwnTablespace, name: str) -> Object:
     """The status of an audit, once it has succeeded."""
-    status: Object = wait_until_succeeded(own.stack.kubectl, "replicationaudit", name, say)["status"]
-    say(f"{name}: {status['message']}; {status['durationSeconds']} s")
-    return status
+    return status_of(own.stack.kubectl, "replicationaudit", name)
 
 
 def paused(own: OwnTablespace, limit: Limit, resumes_at: datetime) -> Object:

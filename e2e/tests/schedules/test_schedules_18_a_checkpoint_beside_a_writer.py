@@ -7,12 +7,11 @@ import json
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
-from own_tablespace import API, SMALL
+from runs import SMALL, claimed, compared, made, rows_in_files, the_same
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.history import wrong_between
-from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.nycflights import TABLES, data_directory, read_rows
+from herdkeeper_e2e.nycflights import TABLES
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -34,27 +33,22 @@ def test_a_checkpoint_that_is_made_beside_a_writer_has_each_row_and_payload_of_i
     beside.acknowledges(1)
 
     writer.marked(MARKS[0])
-    spec = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": CLAIM}}, "job": SMALL}
-    documents = [volume_claim(CLAIM), {"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": NAME}, "spec": spec}]
-    kubectl.apply_all(documents)
-    status = wait_until_succeeded(kubectl, "checkpoint", NAME, say)["status"]
+    kubectl.apply(volume_claim(CLAIM))
+    status = made(kubectl, "Checkpoint", NAME, tablespaceRef={"name": "flights"}, destination=claimed(CLAIM), job=SMALL)
     writer.marked(MARKS[1])
     writer.acknowledges(ROWS)
     beside.acknowledges(1)
     assert beside.violation() is None
     writer.stop()
     assert writer.read()["violation"] is None
-    say(f"{status['rows']} rows in {status['durationSeconds']} s; {beside.acknowledged} reads of all rows beside the writer")
+    say(f"{status['rows']} rows; {beside.acknowledged} reads of all rows beside the writer")
     assert status["verified"].startswith("compared with follower")
 
     reader = ToolsPod(kubectl, f"{NAME}-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM)
     goes_in_the_end(request, kubectl, "pod", reader.name)
     reader.start()
-    compared = json.loads(reader.run("compare"))
     written = json.loads(reader.run("checkpoint_rows", "--table", WRITTEN))
-    in_files = {table.name: sum(1 for _ in read_rows(table, data_directory())) for table in TABLES}
-    assert {name: (found["rows_in_sql"], found["rows_in_checkpoint"], found["differing"]) for name, found in compared.items()} == {
-        name: (rows, rows, []) for name, rows in in_files.items()
-    }
+    in_files = rows_in_files([table.name for table in TABLES])
+    assert compared(reader, in_files) == the_same(in_files)
     assert written["altered"] == []
     assert wrong_between(writer.events(), MARKS, written["rows"]) is None

@@ -4,17 +4,16 @@ there as well; what is made of the archive is shown by scenarios 9, 10 and 11.)"
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 import yaml
 from conftest import Stack, say
 from own_tablespace import rows_in
+from runs import claimed, of_ledgers, rows_of_tables, status_of
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.writer_process import WriterProcess, write_rows
@@ -22,20 +21,19 @@ from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 CLAIM = "archives"
 TABLE = "archived"
 ROWS = 200
-ARCHIVE = {"destination": {"persistentVolumeClaim": {"claimName": CLAIM}}, "everySeconds": 5, "retention": {"keepWithin": "30d"}}
+ARCHIVE = {"destination": claimed(CLAIM), "everySeconds": 5, "retention": {"keepWithin": "30d"}}
 
 
 def declare_archive(stack: Stack) -> None:
     claim = next(yaml.safe_load_all((REPOSITORY / "examples/archive.yaml").read_text()))
     claim["spec"] |= {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}  # what the test cluster has
-    stack.kubectl.apply(json.dumps(claim))
+    stack.kubectl.apply(claim)
     stack.kubectl.want("tablespace", "flights", log={"archive": ARCHIVE})
 
 
 def rows_of(stack: Stack, name: str, table: str = TABLE) -> list[int]:
     """The ids of a writer's table in a tablespace, beside each of which is what the writer put there."""
-    tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name))
-    tools.start()
+    tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name)).start()
     found = rows_in(tools, table)
     stack.kubectl.run("delete", "pod", tools.name)
     return found
@@ -60,10 +58,8 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     assert datetime.fromisoformat(window["from"]) < moment < datetime.fromisoformat(window["to"])
     assert found["status"]["archive"]["expiry"].startswith("nothing expires: "), "nothing is as old as the window"
 
-    reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM)
-    reader.start()
-    bookies = kubectl.existing("bookkeepercluster", "bk")
-    checked = json.loads(reader.run("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"]))
+    reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM).start()
+    checked = of_ledgers(stack, "archive_check", reader)
     kubectl.run("delete", "pod", reader.name)
     say(f"{checked}")
     assert checked["wrong"] == []
@@ -74,10 +70,9 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     checkpoint, restored = documents
     checkpoint["spec"] |= {"target": {"timestamp": moment.isoformat()}, "destination": ARCHIVE["destination"]}
     kubectl.apply_all(documents)
-    status = wait_until_succeeded(kubectl, "checkpoint", checkpoint["metadata"]["name"], say)["status"]
-    say(f"{status['message']}; {status['verified']}")
+    status = status_of(kubectl, "checkpoint", checkpoint["metadata"]["name"])
     restore = wait_until_ready(kubectl, restored["metadata"]["name"], say)["status"]["restore"]
     assert restore["verified"].endswith(VERIFIED), restore
     assert rows_of(stack, restored["metadata"]["name"]) == written
-    assert f"{TABLE}_later" not in {table["name"] for table in status["tables"]}
+    assert f"{TABLE}_later" not in rows_of_tables(status)
     kubectl.run("delete", "tablespace", restored["metadata"]["name"])

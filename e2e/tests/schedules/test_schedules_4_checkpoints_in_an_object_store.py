@@ -3,14 +3,12 @@ the checkpoint's objects go with its resource."""
 
 from __future__ import annotations
 
-import json
-
 import yaml
 from conftest import TABLES, Stack, say
+from runs import status_of, with_executors
 
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.conditions import message_of
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
@@ -21,27 +19,19 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 CREATED_ONCE = "flights/.herdkeeper-creates-once"
 SECRET = "store-keys"
 KEYS = Keys("an-id", "a-secret")
-EXECUTORS = {"resources": {"cpu": "100m", "memory": "1536Mi"}, "executors": {"instances": 2, "cpu": "200m", "memory": "512Mi"}}
 LIMIT = Limit(300, 1)
 
 
 def documents(address: str) -> tuple[Object, Object]:
     """The example's Checkpoint, at the store of this scenario and with executors, and its Tablespace."""
     checkpoint, restored = yaml.safe_load_all((REPOSITORY / "examples/checkpoint-in-an-object-store.yaml").read_text())
-    checkpoint["spec"] |= {"deletionPolicy": "Delete", "job": EXECUTORS}
+    checkpoint["spec"] |= {"deletionPolicy": "Delete", "job": with_executors(2)}
     checkpoint["spec"]["destination"]["objectStore"]["endpoint"] = address
     return checkpoint, restored
 
 
 def waits_for_its_secret(stack: Stack, name: str) -> str | Pending:
-    item = stack.kubectl.get("checkpoint", name)
-    ready = condition(item, "Ready") if item is not None else None
-    return ready["message"] if ready is not None and ready["reason"] == "WaitingForSecret" else Pending(f"{ready}")
-
-
-def is_gone(stack: Stack, name: str) -> bool | Pending:
-    item = stack.kubectl.get("checkpoint", name)
-    return True if item is None else Pending(str(item.get("status", {}).get("message")))
+    return message_of(stack.kubectl.get("checkpoint", name), "Ready", "WaitingForSecret")
 
 
 def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_its_resource(stack: Stack) -> None:
@@ -49,28 +39,26 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
     with ObjectStorePod.serving(kubectl, stack.tools.database, KEYS) as store:
         checkpoint, restored = documents(store.address)
         name, made = checkpoint["metadata"]["name"], restored["metadata"]["name"]
-        kubectl.apply(json.dumps(checkpoint))
+        kubectl.apply(checkpoint)
         said = wait_for("a checkpoint without a Secret", lambda: waits_for_its_secret(stack, name), LIMIT, say)
         assert f"spec.destination.objectStore.credentialsSecretRef.name is {SECRET}: the Secret does not exist" in said
         kubectl.run("create", "secret", "generic", SECRET, *(f"--from-literal={name}={value}" for name, value in KEYS.variables.items()))
-        status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
-        say(f"{status['message']}; {status['verified']}")
+        status = status_of(kubectl, "checkpoint", name)
         assert status["verified"].startswith("compared with follower")
         assert {CREATED_ONCE, f"flights/{status['manifest']}"} < store.names()
 
-        kubectl.apply(json.dumps(restored))
+        kubectl.apply(restored)
         restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
         assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
         assert restore["objectStore"]["endpoint"] == store.address
         assert restore["verified"].endswith(VERIFIED), restore
-        reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made))
-        reader.start()
+        reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made)).start()
         for table in TABLES.split(","):
             assert reader.rows(table) == stack.tools.rows(table), table
         kubectl.run("delete", "pod", reader.name)
 
         kubectl.run("delete", "checkpoint", name, "--wait=false")
-        wait_for("the removal of the checkpoint's objects", lambda: is_gone(stack, name), LIMIT, say)
+        wait_for("the removal of the checkpoint's objects", lambda: kubectl.gone("checkpoint", name), LIMIT, say)
         assert store.names() == {CREATED_ONCE}
     kubectl.run("delete", "tablespace", made)
     kubectl.run("delete", "secret", SECRET)

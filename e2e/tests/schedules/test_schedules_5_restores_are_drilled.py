@@ -8,21 +8,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
+from own_tablespace import OwnTablespace
+from runs import SMALL, claimed, run_asked_for
 
 from herdkeeper_e2e.conditions import condition, not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.tablespaces import wait_until_ready
-from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
-from herdkeeper_e2e.volume_claim import volume_claim
+from herdkeeper_e2e.kubectl import Object, resource
+from herdkeeper_e2e.tools_pod import CHECKPOINTS, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import write_rows
 
-NAME, TABLESPACE, CLAIM, TABLE, TOOLS = "drilled-yearly", "drilled", "drills", "written", "drill-tools"
+NAME, TABLESPACE, TABLE = "drilled-yearly", "drilled", "written"
 ROWS = 200
 END = Limit(1500, 2)
-DESTINATION = {"persistentVolumeClaim": {"claimName": CLAIM}}
-SMALL = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
+DESTINATION = claimed(f"{TABLESPACE}-files")
 DRILL = {"server": {"resources": {"cpu": "100m", "memory": "768Mi"}, "storage": {"size": "1Gi"}}, "job": SMALL}
 MADE_FOR_DRILLS = f"herdkeeper.io/owner-name={NAME},app.kubernetes.io/name=restore-drill"
 RUNS = f"herdkeeper.io/owner-name={NAME},app.kubernetes.io/name=checkpoint"
@@ -36,48 +35,21 @@ path.write_bytes(content)
 """
 
 
-def declared() -> list[Object]:
-    """A volume, a tablespace of its own, and a schedule whose times don't come: runs are asked for."""
-    template = {"tablespaceRef": {"name": TABLESPACE}, "destination": DESTINATION, "deletionPolicy": "Delete", "job": SMALL}
-    own = "herdkeeper.io/v1alpha1"
-    schedule = {"schedule": "0 0 1 1 *", "retention": {"keepLast": 1}, "template": template}
-    tablespace = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete"}
-    return [
-        volume_claim(CLAIM),
-        {"apiVersion": own, "kind": "Tablespace", "metadata": {"name": TABLESPACE}, "spec": tablespace},
-        {"apiVersion": own, "kind": "ScheduledCheckpoint", "metadata": {"name": NAME}, "spec": schedule},
-    ]
-
-
 @pytest.fixture(scope="module")
 def tools(request: pytest.FixtureRequest, stack: Stack) -> ToolsPod:
-    """Where SQL is spoken to the tablespace, and its volume of checkpoints is mounted."""
-    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
-    for kind, name in (("tablespace", TABLESPACE), ("scheduledcheckpoint", NAME), ("pod", TOOLS)):
-        goes_in_the_end(request, stack.kubectl, kind, name)
-    stack.kubectl.apply_all(declared())
-    wait_until_ready(stack.kubectl, TABLESPACE, say)
-    pod = ToolsPod(stack.kubectl, TOOLS, Database.of(stack.kubectl, "db", "bk", TABLESPACE), claim=CLAIM)
-    pod.start()
-    return pod
+    """Where SQL is spoken to a tablespace of its own, and its volume of checkpoints is mounted. The times of its schedule don't come: runs
+    are asked for."""
+    own = OwnTablespace.made(request, stack, TABLESPACE)
+    goes_in_the_end(request, stack.kubectl, "scheduledcheckpoint", NAME)
+    template = {"tablespaceRef": {"name": TABLESPACE}, "destination": DESTINATION, "deletionPolicy": "Delete", "job": SMALL}
+    stack.kubectl.apply(resource("ScheduledCheckpoint", NAME, schedule="0 0 1 1 *", retention={"keepLast": 1}, template=template))
+    return own.tools
 
 
 def live(tools: ToolsPod) -> tuple[int, list[str]]:
     """How many rows the tablespace has, and which tables."""
     (counted,) = tools.query(f"SELECT COUNT(*) AS found FROM {TABLE}")
     return int(counted["found"]), sorted(str(row["table_name"]) for row in tools.query("SELECT * FROM systables"))
-
-
-def a_run_asked_for(stack: Stack) -> Object:
-    """The Checkpoint that the schedule makes at once, when it has succeeded."""
-    before = {each["metadata"]["name"] for each in stack.kubectl.list("checkpoints", RUNS)}
-    stack.kubectl.run("annotate", "scheduledcheckpoint", NAME, "herdkeeper.io/run-now=yes")
-
-    def ask() -> str | Pending:
-        new = [each["metadata"]["name"] for each in stack.kubectl.list("checkpoints", RUNS) if each["metadata"]["name"] not in before]
-        return str(new[0]) if new else Pending(f"{stack.sql.get('scheduledcheckpoint', NAME).get('status')}")
-
-    return wait_until_succeeded(stack.kubectl, "checkpoint", wait_for("the Checkpoint that was asked for", ask, Limit(120, 0.5)), say)
 
 
 def drilled(stack: Stack) -> Object:
@@ -106,7 +78,7 @@ def told(schedule: Object) -> tuple[str, str]:
 
 def test_a_checkpoint_of_the_schedule_is_restored_whole_and_the_live_tablespace_is_not_touched(stack: Stack, tools: ToolsPod) -> None:
     write_rows(tools, TABLE, ROWS)
-    run = a_run_asked_for(stack)
+    run = wait_until_succeeded(stack.kubectl, "checkpoint", run_asked_for(stack, NAME), say)
     before = live(tools)
     schedule = drilled(stack)
     drill = schedule["status"]["lastDrill"]

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 from conftest import Stack, say
-from own_tablespace import OwnTablespace, rows_in, with_executors
+from own_tablespace import OwnTablespace, rows_in
+from runs import rows_of_tables, with_executors
 
 from herdkeeper_e2e.history import judge, wrong_between
 from herdkeeper_e2e.kubectl import Object
@@ -96,7 +97,7 @@ def test_three_moments_of_a_log_that_goes_on_are_made_anew_as_the_writer_remembe
     for moment in MOMENTS:
         rows = own.rows_made_anew(f"{moment}-anew", TABLE, checkpoint={"name": moment})
         say(f"{moment}: {len(rows)} rows")
-        assert {table["name"]: table["rows"] for table in statuses[moment]["tables"]}[TABLE] == len(rows)
+        assert rows_of_tables(statuses[moment])[TABLE] == len(rows)
         assert wrong_between(events, marks_of(moment), rows) is None, moment
         assert set(rows) <= set(live), moment
     stack.wait_until_ready()

@@ -4,19 +4,16 @@ after the audit had planned its work, and before its first pass over all of it e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import yaml
 from conftest import Stack, say
+from runs import audited, declare_audit, first_ledger, status_of
 
 from herdkeeper.shared.names import BOOKIE_ADMIN_PORT, BOOKIE_PORT
 from herdkeeper_e2e.bookie_metrics import bytes_read
-from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.connections import TABLES, is_connected
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.pod_process import kill
 from herdkeeper_e2e.spans import Span, line_with, said_at, why_not_within
@@ -34,33 +31,13 @@ looks."""
 PAUSED = "herdkeeper.io/paused"
 
 
-def first_ledger(stack: Stack) -> int:
-    """It has the loaded tables."""
-    root = stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
-    return int(json.loads(stack.tools.run("first_ledger", "--ledgers-root", root))["ledger"])
-
-
-def declare_audit(stack: Stack, name: str, ledger: int, rate: str | None = None) -> None:
-    """A deep audit of one ledger; with a rate it reads from one bookie at a time."""
-    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
-    audit["metadata"]["name"] = name
-    audit["spec"] |= {"ledgers": [ledger], **({"bytesPerSecondPerBookie": rate} if rate else {})}
-    audit["spec"]["job"] |= {"localThreads": 1 if rate else 2}
-    stack.kubectl.apply(json.dumps(audit))
-
-
-def status_of(stack: Stack, audit: str) -> Object:
-    """The status of an audit that has succeeded, which is waited for."""
-    status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", audit, say)["status"]
-    say(f"{audit}: {status['message']}; {status['durationSeconds']} s")
-    return status
-
-
-def rate_of(whole: Object) -> str:
-    """The budget with which a bookie's share of what an audit has read takes SECONDS_A_BOOKIE."""
+def declare_slow_audit(stack: Stack, name: str, ledger: int, whole: Object) -> None:
+    """A deep audit of one ledger, which reads from one bookie at a time: the share of each of what `whole` has read takes it
+    SECONDS_A_BOOKIE."""
     share = whole["bytes"] // COPIES
     assert share > LEAST_BYTES, "too little to be in the middle of"
-    return f"{share // SECONDS_A_BOOKIE // 1024}Ki"
+    rate = f"{share // SECONDS_A_BOOKIE // 1024}Ki"
+    declare_audit(stack.kubectl, name, {"localThreads": 1}, ledgers=[ledger], bytesPerSecondPerBookie=rate)
 
 
 def driver_of(stack: Stack, audit: str) -> Object | None:
@@ -181,15 +158,14 @@ def require_truth(status: Object, before: Object) -> None:
 
 
 def test_a_bookie_that_is_killed_in_the_middle_of_a_deep_audit_lacks_nothing(stack: Stack) -> None:
-    ledger = first_ledger(stack)
-    declare_audit(stack, "before-the-kill", ledger)
-    whole = status_of(stack, "before-the-kill")
+    ledger = first_ledger(stack)["ledger"]
+    whole = audited(stack.kubectl, "before-the-kill", ledgers=[ledger])
     assert whole["findingsTotal"] == 0
 
-    declare_audit(stack, "killed-meanwhile", ledger, rate_of(whole))
+    declare_slow_audit(stack, "killed-meanwhile", ledger, whole)
     bookie = bookie_that_is_read(stack, "killed-meanwhile")
     fault = killed(stack, bookie)
-    status = status_of(stack, "killed-meanwhile")
+    status = status_of(stack.kubectl, "replicationaudit", "killed-meanwhile")
     require_in_the_middle(stack, "killed-meanwhile", bookie, fault)
     assert status["entries"] >= whole["entries"]
     require_truth(status, whole)
@@ -200,14 +176,13 @@ def test_a_bookie_that_is_killed_in_the_middle_of_a_deep_audit_lacks_nothing(sta
 
 
 def test_what_a_bookie_that_stays_away_has_is_unknown_and_not_missing(stack: Stack) -> None:
-    ledger = first_ledger(stack)
-    declare_audit(stack, "before-it-goes", ledger)
-    before = status_of(stack, "before-it-goes")
+    ledger = first_ledger(stack)["ledger"]
+    before = audited(stack.kubectl, "before-it-goes", ledgers=[ledger])
     with left_to_itself(stack):
-        declare_audit(stack, "gone-meanwhile", ledger, rate_of(before))
+        declare_slow_audit(stack, "gone-meanwhile", ledger, before)
         bookie = bookie_that_is_read(stack, "gone-meanwhile")
         fault = taken_away(stack, bookie)
-        status = status_of(stack, "gone-meanwhile")
+        status = status_of(stack.kubectl, "replicationaudit", "gone-meanwhile")
         assert stack.kubectl.get("pod", bookie["metadata"]["name"]) is None
         require_in_the_middle(stack, "gone-meanwhile", bookie, fault)
     require_truth(status, before)
@@ -215,7 +190,6 @@ def test_what_a_bookie_that_stays_away_has_is_unknown_and_not_missing(stack: Sta
     assert 0 < status["replicasUnknown"] < status["entries"], "some of it had been read before, and some had not"
     stack.wait_until_ready()
 
-    declare_audit(stack, "back-again", ledger)
-    status = status_of(stack, "back-again")
+    status = audited(stack.kubectl, "back-again", ledgers=[ledger])
     require_truth(status, before)
     assert unknown(status) == []

@@ -12,19 +12,17 @@ from typing import Any
 
 import pytest
 from conftest import Stack, say
-from own_tablespace import OwnTablespace, with_executors
+from own_tablespace import OwnTablespace
+from runs import files_of, kill_job, with_executors
 
 from herdkeeper_e2e.hold import Hold
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.pod_process import kill
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_jobs.manifests.manifest import Position, manifest_path
 from herdkeeper_jobs.wal.lsn import Lsn
 
 DRIVER = "herdkeeper_jobs[.]checkpoint[.]cli"
-FILES = f"import pathlib; [print(path.relative_to('{CHECKPOINTS}')) for path in pathlib.Path('{CHECKPOINTS}').rglob('*') if path.is_file()]"
 EXECUTORS = 1
 TWINS = ("one-twin", "other-twin")
 GOES = {"deletionPolicy": "Delete"}
@@ -52,7 +50,7 @@ def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
 
 def files(own: OwnTablespace) -> list[str]:
     """What is on the volume."""
-    return own.stack.kubectl.exec(own.tools.name, "python3", "-c", FILES).split()
+    return files_of(own.tools, CHECKPOINTS)
 
 
 def manifests(own: OwnTablespace) -> list[str]:
@@ -76,17 +74,8 @@ def manifest_of(own: OwnTablespace, lsn: Lsn) -> str:
 
 def kill_driver(own: OwnTablespace, driver: Object) -> str:
     """The driver is gone at once; its uid, once its pod has failed."""
-    name, uid = driver["metadata"]["name"], str(driver["metadata"]["uid"])
-    own.stack.sql.on_machine(driver["spec"]["nodeName"], kill(driver, DRIVER))
-
-    def ask() -> bool | Pending:
-        phase = own.stack.sql.get("pod", name)["status"]["phase"]
-        assert phase != "Succeeded", "it had ended before"
-        return True if phase == "Failed" else Pending(phase)
-
-    wait_for(f"the end of {name}", ask, Limit(120, 0.5))
-    say(f"{name} was killed")
-    return uid
+    kill_job(own.stack, driver, DRIVER)
+    return str(driver["metadata"]["uid"])
 
 
 def test_a_run_that_is_killed_before_its_manifest_leaves_the_checkpoint_of_before_and_its_retry_makes_the_new_one(

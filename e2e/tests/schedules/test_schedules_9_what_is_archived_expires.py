@@ -4,13 +4,13 @@ Who makes them is told of nothing else: neither the tablespace nor its log is as
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from conftest import Stack, say
-from own_tablespace import OwnTablespace, destination_of, rows_in
+from own_tablespace import OwnTablespace, pair, rows_in
+from runs import claimed, files_of, of_ledgers, rows_of_tables
 
 from herdkeeper_e2e.history import wrong_between
 from herdkeeper_e2e.kubectl import Object
@@ -23,9 +23,8 @@ ROWS = 100
 LEAST_SEGMENTS = 3
 """Before the checkpoint from which the archive is kept: there is something to go, and more than the oldest one."""
 WITHIN = "1m"
-LOG = {"archive": {"destination": destination_of(NAME), "everySeconds": 5, "retention": {"keepWithin": WITHIN}}}
+LOG = {"archive": {"destination": claimed(f"{NAME}-files"), "everySeconds": 5, "retention": {"keepWithin": WITHIN}}}
 ARCHIVING, EXPIRY = Limit(300, 1), Limit(600, 2)
-LISTED = f"import pathlib; [print(path) for path in pathlib.Path('{CHECKPOINTS}').glob('*/*/log/**/*') if path.is_file()]"
 MARKS = ("before the moment", "after the moment")
 
 
@@ -34,14 +33,9 @@ def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
     return OwnTablespace.made(request, stack, NAME, LOG)
 
 
-def pair(lsn: Object) -> tuple[int, int]:
-    return lsn["ledgerId"], lsn["entryId"]
-
-
 def archive(own: OwnTablespace) -> dict[str, Any]:
     """What the archive has, read from its files beside the ledgers' metadata."""
-    root = own.stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
-    found: dict[str, Any] = json.loads(own.tools.run("archive_check", "--ledgers-root", root))
+    found: dict[str, Any] = of_ledgers(own.stack, "archive_check", own.tools)
     return found
 
 
@@ -75,7 +69,7 @@ def gone(own: OwnTablespace, first: Object) -> None:
     begin = f"{first['ledgerId']:020d}-{first['entryId']:020d}.json"
 
     def ask() -> bool | Pending:
-        found = [path.rpartition("/")[2] for path in own.stack.kubectl.exec(own.tools.name, "python3", "-c", LISTED).split()]
+        found = [path.rpartition("/")[2] for path in files_of(own.tools, CHECKPOINTS) if path.split("/")[2:3] == ["log"]]
         segments, data = sorted(name for name in found if name.endswith(".json")), [name for name in found if name.endswith(".parquet")]
         whole = segments[:1] == [begin] and len(data) == len(segments) and len(found) == len(data) + len(segments)
         return True if whole else Pending(f"{len(segments)} segments from {segments[:1]} on, and {len(found)} files in all")
@@ -115,7 +109,7 @@ def test_what_is_older_than_the_window_goes_and_each_moment_of_the_window_can_be
         say(f"{name}: {len(rows)} rows at {target}")
         return rows
 
-    of_the_base = {table["name"]: table["rows"] for table in base["tables"]}[TABLE]
+    of_the_base = rows_of_tables(base)[TABLE]
     at_first = len(rows_at("begin", lsn={**base["lsn"], "entryId": base["lsn"]["entryId"] + 1}))
     assert of_the_base <= at_first <= of_the_base + 1, "one entry is behind the checkpoint, which may be of a row"
     assert wrong_between(writer.events(), MARKS, rows_at("middle", timestamp=moment.isoformat(timespec="milliseconds"))) is None

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import Stack, say
+from own_tablespace import made_anew
+from runs import claimed, first_ledger, inflicted, made, with_executors
 from secure_steps import CLAIMS, all_show, certificates_in_secrets, held, node_hosts, outcomes, replace_certificates, secure_stack, sql
 from under_load import SETTLED, all_anew, settled, uids, under_load
 
@@ -18,21 +20,16 @@ from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.certificate_probe import PLAIN, SERVED
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
 from herdkeeper_e2e.checker.workload_plan import Share
-from herdkeeper_e2e.drop_entries import Loss, drop_entries
-from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
+from herdkeeper_e2e.drop_entries import Loss
+from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 from herdkeeper_e2e.short_lived import Span
-from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-API = "herdkeeper.io/v1alpha1"
 ROWS = 50
 TOLD = {"zk-zookeeper-0": "Unsuccessful handshake", "bk-bookie-0-0": "TLS Handshake failure", "db-herddb-0": " (plaintext): "}
 """In the log of a server that has refused somebody."""
 MISSING = 5
-DRIVER: Object = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
-WITH_EXECUTOR: Object = {**DRIVER, "executors": {"instances": 1, "cpu": "100m", "memory": "512Mi"}}
 JDBC = Share(first_client=100, adders=1, register=0, readers=0)
 LIVES = Span(timedelta(seconds=150), timedelta(seconds=330))
 TAKEN_UP = Limit(300, 5)
@@ -44,17 +41,8 @@ def secure(kubectl: Kubectl) -> Iterator[Stack]:
     began = time.monotonic()
     with secure_stack(kubectl) as stack:
         say(f"founded in {time.monotonic() - began:.0f} s")
-        for claim in CLAIMS:
-            stack.kubectl.apply(json.dumps(volume_claim(claim)))
+        stack.kubectl.apply_all([volume_claim(claim) for claim in CLAIMS])
         yield stack
-
-
-def made(stack: Stack, kind: str, name: str, **spec: object) -> Object:
-    """The status of a Checkpoint or an audit that has done its work."""
-    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}))
-    status: Object = wait_until_succeeded(stack.kubectl, kind.lower(), name, say)["status"]
-    say(f"{kind} {name}: {status['durationSeconds']} s, {status.get('message')}")
-    return status
 
 
 def test_nobody_is_served_without_a_certificate_of_the_stack(secure: Stack) -> None:
@@ -126,15 +114,13 @@ def test_jobs_work_while_all_certificates_end_and_are_renewed(secure: Stack) -> 
     settled(secure)
     secure.tools.run("checker.tables", "--registers", "1")
     connection = str(secure.sql.get("tablespace", "flights")["status"]["connectionSecret"])
-    jdbc = JdbcPod(secure.kubectl, "jdbc", connection, "bk-bookie-readers")
-    jdbc.start()
+    jdbc = JdbcPod(secure.kubectl, "jdbc", connection, "bk-bookie-readers").start()
     with under_load(secure, "renewed_certificates") as writer:
         driver = jdbc.work(JDBC, "/tmp/history.jsonl")
         writer.acknowledges(ROWS)
         driver.acknowledges(ROWS)
         writer.marked("entries of a bookie go")
         loss = a_loss(secure)
-        drop_entries(secure.kubectl, loss)
         settled(secure)
         writer.acknowledges(ROWS)
 
@@ -172,37 +158,32 @@ def all_renewed(stack: Stack, short: Mapping[str, str]) -> bool | Pending:
 def jobs_do_their_work(stack: Stack, loss: Loss) -> None:
     """A Checkpoint with executors, an audit that repairs the loss, one that finds nothing, an archive; and what is restored is what was
     written."""
-    archive = {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}, "everySeconds": 5, "retention": {"keepWithin": "30d"}}
-    stack.kubectl.want("tablespace", "flights", log={"archive": archive})
-    destination = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
-    wanted = {"tablespaceRef": {"name": "flights"}, "destination": destination, "verify": "Follower", "job": WITH_EXECUTOR}
-    checkpoint = made(stack, "Checkpoint", "flights-1", **wanted)
+    kubectl, job = stack.kubectl, with_executors(1)
+    archive = {"destination": claimed("archives"), "everySeconds": 5, "retention": {"keepWithin": "30d"}}
+    kubectl.want("tablespace", "flights", log={"archive": archive})
+    wanted = {"tablespaceRef": {"name": "flights"}, "destination": claimed("checkpoints"), "verify": "Follower", "job": job}
+    checkpoint = made(kubectl, "Checkpoint", "flights-1", **wanted)
     assert checkpoint["verified"].startswith("compared with follower")
-    archived_after(stack.kubectl, "flights", datetime.now(UTC), say)
+    archived_after(kubectl, "flights", datetime.now(UTC), say)
 
-    whole = {"bookKeeperRef": {"name": "bk"}, "job": WITH_EXECUTOR}
-    repaired = made(stack, "ReplicationAudit", "repaired", **whole, repair="Repair")
+    whole = {"bookKeeperRef": {"name": "bk"}, "job": job}
+    repaired = made(kubectl, "ReplicationAudit", "repaired", **whole, repair="Repair")
     say(f"{repaired['entries']} entries, {repaired['replicas']} replicas: {repaired.get('findings')}")
     (found,) = [each for each in repaired["findings"] if each["ledgerId"] == loss.ledger]
     assert (found["kind"], found["firstEntry"], found["lastEntry"], found["repair"]) == ("Missing", loss.first, loss.last, "Repaired")
-    left = made(stack, "ReplicationAudit", "whole", **whole).get("findings", [])
+    left = made(kubectl, "ReplicationAudit", "whole", **whole).get("findings", [])
     assert [each for each in left if each["ledgerId"] == loss.ledger] == []
 
-    bootstrap = {"checkpoint": {"name": "flights-1"}, "job": WITH_EXECUTOR}
-    spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "bootstrap": bootstrap, "deletionPolicy": "Delete"}
-    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": "restored"}, "spec": spec}))
-    restore = wait_until_ready(stack.kubectl, "restored", say)["status"]["restore"]
-    assert (restore["rows"], restore["lsn"]) == (checkpoint["rows"], checkpoint["lsn"])
-    assert restore["verified"].endswith(VERIFIED)
-    for table in checkpoint["tables"]:
-        assert sql(stack, "restored", f"SELECT COUNT(*) AS n FROM {table['name']}") == [{"n": table["rows"]}]
-    stack.kubectl.run("delete", "tablespace", "restored", timeout_seconds=300)
+    with made_anew(kubectl, "restored", replicas=2, checkpoint={"name": "flights-1"}, job=job) as restored:
+        restore = restored["status"]["restore"]
+        assert (restore["rows"], restore["lsn"]) == (checkpoint["rows"], checkpoint["lsn"])
+        for table in checkpoint["tables"]:
+            assert sql(stack, "restored", f"SELECT COUNT(*) AS n FROM {table['name']}") == [{"n": table["rows"]}]
 
 
 def a_loss(stack: Stack) -> Loss:
     """Of some entries of the log's first ledger, which is closed, on the first bookie that holds it."""
-    cluster = stack.sql.get("bookkeepercluster", "bk")
-    found = json.loads(stack.tools.run("first_ledger", "--ledgers-root", cluster["status"]["ledgersRoot"]))
+    found = first_ledger(stack)
     assert found["closed"]
-    number = next(bookie["number"] for bookie in cluster["status"]["bookies"] if bookie["bookieId"] == found["bookies"][0])
-    return Loss("bk", number, found["ledger"], 1, MISSING)
+    (loss,) = inflicted(stack, found, (1, MISSING, False))
+    return loss

@@ -63,8 +63,7 @@ def test_a_stack_moves_to_certificates_in_place_under_load(stack: Stack) -> None
         all_anew(stack, before)
         writer.acknowledges(ROWS)
 
-    tools = replace(stack.tools, name="tools-with-certificate", database=Database.of(kubectl, "db", "bk", "flights"))
-    tools.start()
+    tools = replace(stack.tools, name="tools-with-certificate", database=Database.of(kubectl, "db", "bk", "flights")).start()
     moved = replace(stack, tools=tools)
     with under_load(moved, "written_with_certificates") as writer:
         writer.acknowledges(ROWS)

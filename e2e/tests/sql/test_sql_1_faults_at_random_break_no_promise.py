@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 from conftest import Stack, say
 from full_check_steps import every_follower_is_judged, full_check, next_check
+from runs import status_of
 from sql_steps import answer_to, settled_on
 
 from herdkeeper_e2e.checker import workload_plan
@@ -26,7 +27,7 @@ from herdkeeper_e2e.checker.operation import Operation
 from herdkeeper_e2e.checker.recorder import Recorder
 from herdkeeper_e2e.checker.verdict import judge
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import resource
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
@@ -38,18 +39,9 @@ HISTORY, PROMISES, SAID = "/tmp/history.jsonl", "/tmp/promises.json", "/tmp/said
 
 def another_tablespace(stack: Stack) -> Stack:
     """On the same SQL nodes and bookies, with a log and a leader of its own."""
-    wanted = yaml.safe_dump(
-        {
-            "apiVersion": "herdkeeper.io/v1alpha1",
-            "kind": "Tablespace",
-            "metadata": {"name": OTHER},
-            "spec": {"herdDBRef": {"name": "db"}, "replicas": 2},
-        }
-    )
-    stack.kubectl.apply(wanted)
+    stack.kubectl.apply(resource("Tablespace", OTHER, herdDBRef={"name": "db"}, replicas=2))
     stack.wait_until_ready()
-    tools = ToolsPod(stack.kubectl, f"tools-{OTHER}", Database.of(stack.kubectl, "db", "bk", OTHER))
-    tools.start()
+    tools = ToolsPod(stack.kubectl, f"tools-{OTHER}", Database.of(stack.kubectl, "db", "bk", OTHER)).start()
     return Stack(stack.kubectl, tools, OTHER)
 
 
@@ -118,10 +110,8 @@ def log_and_follower_are_alike(stack: Stack) -> None:
     name = f"{stack.tablespace}-after-the-faults"
     checkpoint["metadata"]["name"] = name
     checkpoint["spec"] |= {"tablespaceRef": {"name": stack.tablespace}, "mode": "Full", "verify": "Follower"}
-    stack.kubectl.apply(json.dumps(claim))
-    stack.kubectl.apply(json.dumps(checkpoint))
-    status = wait_until_succeeded(stack.kubectl, "checkpoint", name, say)["status"]
-    say(f"{status['message']}; {status['verified']}")
+    stack.kubectl.apply_all([claim, checkpoint])
+    status = status_of(stack.kubectl, "checkpoint", name)
     assert status["verified"].startswith("compared with follower"), status
 
 
@@ -146,8 +136,7 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
     say(f"seed {seed}, {minutes:g} minutes, histories in {tmp_path}")
     sql, other, volumes = stack.sql, another_tablespace(stack), claims(stack)
     connection = str(sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"])
-    jdbc = JdbcPod(stack.kubectl, "jdbc", connection, stack.tools.database.identity)
-    jdbc.start()
+    jdbc = JdbcPod(stack.kubectl, "jdbc", connection, stack.tools.database.identity).start()
     clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY), refused_client(stack, seed), refused_client(other, seed + 1)]
 
     with (tmp_path / "history-of-nemesis.jsonl").open("w") as file:

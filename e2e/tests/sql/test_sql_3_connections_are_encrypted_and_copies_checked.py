@@ -92,7 +92,7 @@ def encrypted(stack: Stack) -> object:
 
 
 def serve(stack: Stack, issued: Issued) -> None:
-    stack.kubectl.apply(json.dumps(issued.secret(SECRET)))
+    stack.kubectl.apply(issued.secret(SECRET))
 
 
 def contents(stack: Stack) -> Contents:
@@ -103,9 +103,7 @@ def start_drivers(stack: Stack) -> JdbcPod:
     """The pod for HerdDB's driver, and empty tables for it: another scenario may have left its own."""
     stack.tools.run("query", "DROP TABLE IF EXISTS checker_set", "DROP TABLE IF EXISTS checker_register")
     stack.tools.run("checker.tables", "--registers", "2")
-    jdbc = JdbcPod(stack.kubectl, "jdbc-tls", str(stack.sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"]))
-    jdbc.start()
-    return jdbc
+    return JdbcPod(stack.kubectl, "jdbc-tls", str(stack.sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"])).start()
 
 
 def drivers_lost_nothing(stack: Stack, jdbc: JdbcPod, histories: list[str], found: list[Contents]) -> None:

@@ -9,11 +9,12 @@ import json
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from leadership_steps import operator_away, record_of, same_leadership
+from runs import SMALL, claimed
 from sql_steps import CHANGE, ROWS, answer_to, each_copy_has_every_row, settled_on
 
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
-from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.kubectl import KubectlError, Object
+from herdkeeper_e2e.conditions import message_of
+from herdkeeper_e2e.kubectl import KubectlError, Object, resource
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
@@ -22,8 +23,6 @@ from herdkeeper_e2e.writer_process import WriterProcess
 
 TABLE, WRITTEN, FALSE = "falsified", "as it was written", "as it was misread"
 FILES = "falsified-files"
-API = "herdkeeper.io/v1alpha1"
-DRIVER: Object = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
 COMPARED = Limit(600, 1)
 EVIDENCE = "/data/herddb/data/evidence"
 ATTEMPTS = 3
@@ -57,8 +56,7 @@ def restarts(stack: Stack, node: str) -> int:
 def falsify(stack: Stack, node: str) -> None:
     """While its process stands still the row on its disk gets another value; then the process is killed, and another one reads that."""
     uuid, before = stack.sql.get("tablespace", TABLESPACE)["status"]["uuid"], restarts(stack, node)
-    beside = ToolsPod(stack.kubectl, "falsifier", stack.tools.database, claim=f"data-{node}", machine=stack.sql.node_of(node))
-    beside.start()
+    beside = ToolsPod(stack.kubectl, "falsifier", stack.tools.database, claim=f"data-{node}", machine=stack.sql.node_of(node)).start()
     stack.sql.signal("STOP", node)
     try:
         say(beside.run("falsified_page", f"{CHECKPOINTS}/herddb/data/{uuid}.tablespace", WRITTEN, FALSE))
@@ -80,14 +78,8 @@ def falsify(stack: Stack, node: str) -> None:
 
 def compared(stack: Stack, name: str) -> Object:
     """What a Checkpoint found out about the follower, once it has ended; it must not have failed for anything else."""
-    spec = {
-        "tablespaceRef": {"name": TABLESPACE},
-        "destination": {"persistentVolumeClaim": {"claimName": FILES}},
-        "verify": "Follower",
-        "job": DRIVER,
-    }
-    metadata = {"name": name, "labels": {"scenario": TABLE}}
-    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Checkpoint", "metadata": metadata, "spec": spec}))
+    spec = {"tablespaceRef": {"name": TABLESPACE}, "destination": claimed(FILES), "verify": "Follower", "job": SMALL}
+    stack.kubectl.apply(resource("Checkpoint", name, {"scenario": TABLE}, **spec))
 
     def ended() -> Object | Pending:
         status: Object = stack.sql.get("checkpoint", name).get("status", {})
@@ -108,12 +100,7 @@ def judgement_of(stack: Stack, node: str) -> tuple[str, tuple[str, ...]]:
 
 def verified(stack: Stack, reason: str) -> None:
     """The condition ReplicasVerified has this reason."""
-
-    def ask() -> bool | Pending:
-        told = condition(stack.sql.get("tablespace", TABLESPACE), "ReplicasVerified")
-        return True if told is not None and told["reason"] == reason else Pending(f"ReplicasVerified: {told}")
-
-    wait_for(reason, ask, CHANGE, say)
+    wait_for(reason, lambda: message_of(stack.sql.get("tablespace", TABLESPACE), "ReplicasVerified", reason), CHANGE, say)
 
 
 def mark_of(stack: Stack, node: str) -> str | None:
@@ -168,7 +155,7 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
     leader, follower = stack.sql.leader(), stack.sql.other()
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", FILES, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoints", "-l", f"scenario={TABLE}")
-    stack.kubectl.apply(json.dumps(volume_claim(FILES)))
+    stack.kubectl.apply(volume_claim(FILES))
     writer = WriterProcess(stack.tools, "beside_a_false_row")
     writer.acknowledges(ROWS)
     stack.tools.run(
@@ -177,7 +164,7 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
         f"INSERT INTO {TABLE} (id, payload) VALUES (1, '{WRITTEN}')",
     )
     # as if it had been made anew before: then it stays on the list, barred, until somebody has looked at it
-    at = json.loads(stack.tools.run("log_position", "--host", host_of(stack, leader)))
+    at = said_by(stack, leader)["log"]
     annotate(stack, f"{follower}={at['ledgerId']},{at['entryId']}")
     writer.acknowledges(ROWS)
 

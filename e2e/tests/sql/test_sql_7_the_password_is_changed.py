@@ -54,8 +54,7 @@ def test_another_password_takes_hold_under_a_writer_that_loses_nothing(stack: St
     settled_on(stack, nodes)
     before = connection_of(stack)["password"]
     secret, password = str(stack.sql.get("herddbcluster", "db")["status"]["credentialsSecret"]), secrets.token_urlsafe(24)
-    clients = ToolsPod(stack.kubectl, "both-passwords", stack.tools.database, next_password=password)
-    clients.start()
+    clients = ToolsPod(stack.kubectl, "both-passwords", stack.tools.database, next_password=password).start()
     writer = WriterProcess(clients, TABLE)
     writer.acknowledges(ROWS)
     assert taken(clients, nodes) == dict.fromkeys(nodes, OLD)

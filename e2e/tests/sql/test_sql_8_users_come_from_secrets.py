@@ -93,10 +93,8 @@ def drivers_of_the_user(stack: Stack, password: str) -> JdbcPod:
     stack.tools.run("checker.tables", "--registers", "2")
     values = {**connection_of(stack), "user": USER, "password": password}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": CONNECTION}, "stringData": values}
-    stack.kubectl.apply(json.dumps(secret))
-    jdbc = JdbcPod(stack.kubectl, "jdbc-users", CONNECTION, stack.tools.database.identity)
-    jdbc.start()
-    return jdbc
+    stack.kubectl.apply(secret)
+    return JdbcPod(stack.kubectl, "jdbc-users", CONNECTION, stack.tools.database.identity).start()
 
 
 def test_users_come_are_changed_and_go_without_a_restart_and_without_losing_a_row(stack: Stack) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conftest import Stack, say
 
-from herdkeeper_e2e.conditions import unsettled_reason, works_on
+from herdkeeper_e2e.conditions import message_of, unsettled_reason
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -23,7 +23,7 @@ def want(stack: Stack, **spec: object) -> None:
 
 def waits_for(stack: Stack, reason: str) -> None:
     """Until the operator says that it waits for this."""
-    wait_for(reason, lambda: works_on(bookies(stack), reason), LONG, say)
+    wait_for(reason, lambda: message_of(bookies(stack), "Progressing", reason), LONG, say)
 
 
 def settled_on(stack: Stack, numbers: list[int], meanwhile: Callable[[], None] = lambda: None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conftest import say
 
-from herdkeeper_e2e.conditions import unsettled_reason, works_on
+from herdkeeper_e2e.conditions import message_of, unsettled_reason
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -30,7 +30,7 @@ class Ensemble:
 
     def waits_for(self, reason: str) -> None:
         """Until the operator says that this is what it does, or waits for."""
-        wait_for(reason, lambda: works_on(self.seen(), reason), Limit(CHANGE.seconds, 0.3), say)
+        wait_for(reason, lambda: message_of(self.seen(), "Progressing", reason), Limit(CHANGE.seconds, 0.3), say)
 
     def takes_a_step(self, voters: int) -> None:
         """Until not so many members vote any more, whatever is left to do."""

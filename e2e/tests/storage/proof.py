@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
-import yaml
 from conftest import Stack, say
 from load import Load
+from runs import audited, of_ledgers
 
 from herdkeeper_e2e.client_report import ClientReport
-from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.disruptions import Absence, absences, together
 from herdkeeper_e2e.history import Gap, gap_table
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.ledger_clients import LedgerClient
 from herdkeeper_e2e.missing_copies import Stops, beyond
@@ -60,7 +56,7 @@ def found_nothing(stack: Stack, name: str) -> Object:
 
 def found_nothing_in(stack: Stack, bookies: str, name: str) -> Object:
     """The same of the BookKeeperCluster `bookies`."""
-    status = audited(stack, bookies, name, "Report")
+    status = audited(stack.kubectl, name, bookKeeperRef={"name": bookies})
     assert _unexpected(stack, bookies, status) == []
     return status
 
@@ -76,10 +72,10 @@ def made_whole(stack: Stack, name: str, stops: Stops) -> None:
     fault. What lacks copies for another reason has none here: autorecovery has done its part before.
     """
     stack.sql.switch_over(stack.sql.other())
-    repaired = audited(stack, "bk", f"{name}-repaired", "Repair")
+    repaired = audited(stack.kubectl, f"{name}-repaired", repair="Repair")
     say(f"{repaired['findingsTotal']} findings, {repaired.get('replicasRepaired', 0)} copies written")
     assert list(beyond(repaired, _striped(stack, "bk"), stops)) == []
-    assert _unexpected(stack, "bk", audited(stack, "bk", name, "Report")) == []
+    found_nothing(stack, name)
 
 
 def _unexpected(stack: Stack, bookies: str, status: Object) -> list[Object]:
@@ -95,15 +91,4 @@ def _unexpected(stack: Stack, bookies: str, status: Object) -> list[Object]:
 
 def _striped(stack: Stack, bookies: str) -> set[int]:
     """As the operator sees them: the pod's own certificate may be for other bookies."""
-    cluster = stack.sql.get("bookkeepercluster", bookies)
-    return set(json.loads(stack.tools.as_operator().run("striped_ledgers", "--ledgers-root", cluster["status"]["ledgersRoot"])))
-
-
-def audited(stack: Stack, bookies: str, name: str, repair: str) -> Object:
-    """The status of an audit that has ended."""
-    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
-    audit["metadata"]["name"] = name
-    audit["spec"] |= {"bookKeeperRef": {"name": bookies}, "repair": repair}
-    stack.kubectl.apply(json.dumps(audit))
-    status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", name, say)["status"]
-    return status
+    return set(of_ledgers(stack, "striped_ledgers", stack.tools.as_operator(), bookies))

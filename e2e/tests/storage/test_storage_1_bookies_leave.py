@@ -10,7 +10,8 @@ from bookie_steps import bookies, settled_on, settled_with_others_for, waits_for
 from conftest import Stack, say
 from load import Load
 from operator_death import Step, dies_after_each
-from proof import audited, both_lost_nothing, found_nothing, made_whole
+from proof import both_lost_nothing, found_nothing, made_whole
+from runs import audited
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
@@ -32,7 +33,7 @@ def repairs(stack: Stack, name: str) -> Callable[[], None]:
         drains = [bookie["drain"]["message"] for bookie in bookies(stack)["status"]["bookies"] if "drain" in bookie]
         if any("ReplicationAudit with repair: Repair" in message for message in drains):
             asked += 1
-            audited(stack, "bk", f"asked-for-by-a-drain-{name}-{asked}", "Repair")
+            audited(stack.kubectl, f"asked-for-by-a-drain-{name}-{asked}", repair="Repair")
 
     return repair
 

@@ -29,8 +29,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 @pytest.fixture
 def beside_the_operator(stack: Stack) -> Stack:
     """The same stack, written to from the machine of the operator, which is not the one that is lost."""
-    tools = replace(stack.tools, name="tools-beside-the-operator", machine=stack.sql.machine_of_operator())
-    tools.start()
+    tools = replace(stack.tools, name="tools-beside-the-operator", machine=stack.sql.machine_of_operator()).start()
     return Stack(stack.kubectl, tools)
 
 

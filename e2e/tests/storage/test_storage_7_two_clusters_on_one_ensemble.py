@@ -40,8 +40,7 @@ class Half:
     def stack(self) -> Stack:
         """What speaks SQL to it, once it is Ready."""
         database = Database.of(self.kubectl, f"{self.name}-db", self.bookkeeper, self.name)
-        tools = ToolsPod(self.kubectl, f"{self.name}-tools", database)
-        tools.start()
+        tools = ToolsPod(self.kubectl, f"{self.name}-tools", database).start()
         return Stack(self.kubectl, tools)
 
     def claims(self) -> dict[str, str]:

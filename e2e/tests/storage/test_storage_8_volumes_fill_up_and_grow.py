@@ -41,9 +41,7 @@ def volumes(stack: Stack) -> Iterator[VolumesByHand]:
 
 @pytest.fixture(scope="module")
 def tools(stack: Stack, volumes: VolumesByHand) -> ToolsPod:
-    found = ToolsPod(stack.kubectl, "growing-tools", Database.of(stack.kubectl, "growing-db", "growing", "growing"))
-    found.start()
-    return found
+    return ToolsPod(stack.kubectl, "growing-tools", Database.of(stack.kubectl, "growing-db", "growing", "growing")).start()
 
 
 def own(stack: Stack) -> list[Object]:

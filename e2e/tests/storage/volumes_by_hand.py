@@ -25,12 +25,12 @@ class VolumesByHand:
 
     def provide(self, name: str, mebibytes: int, per_machine: int) -> None:
         """That many volumes on each worker, and the class unless it is there."""
-        self.stack.kubectl.apply(json.dumps(_CLASS))
+        self.stack.kubectl.apply(_CLASS)
         for machine in self._workers():
             for number in range(per_machine):
                 path = f"{FOLDER}/{name}-{number}"
                 self._on(machine, f"mkdir -p {path} && mount -t tmpfs -o size={mebibytes}m by-hand {path}")
-                self.stack.kubectl.apply(json.dumps(_volume(f"{name}-{machine}-{number}", machine, path, mebibytes)))
+                self.stack.kubectl.apply(_volume(f"{name}-{machine}-{number}", machine, path, mebibytes))
 
     def grow(self, claim: Object, mebibytes: int) -> None:
         """What the controller of a storage driver does for a claim that asks for more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper_e2e.conditions import all_ready, not_ready_reason, pod_problem, unfinished_reason, unsettled_reason, works_on
+from herdkeeper_e2e.conditions import all_ready, message_of, not_ready_reason, pod_problem, unfinished_reason, unsettled_reason
 from herdkeeper_e2e.waiting import Pending
 
 
@@ -40,12 +40,13 @@ def test_a_resource_is_settled_once_nothing_is_left_to_do_for_its_present_genera
     assert unsettled_reason(item) == reason
 
 
-def test_what_the_operator_works_on_is_told_by_its_reason():
+def test_a_condition_s_message_is_told_once_it_has_the_reason():
     item = resource("ZooKeeperCluster", "True")
-    assert isinstance(works_on(item, "Because"), Pending)
+    assert isinstance(message_of(item, "Progressing", "Because"), Pending)
     item["status"]["conditions"][0]["type"] = "Progressing"
-    assert works_on(item, "Because") is True
-    assert isinstance(works_on(item, "Joining"), Pending)
+    assert message_of(item, "Progressing", "Because") == "so it is"
+    assert isinstance(message_of(item, "Progressing", "Joining"), Pending)
+    assert isinstance(message_of(None, "Progressing", "Because"), Pending)
 
 
 def test_of_several_resources_that_wait_the_first_in_order_is_named_with_its_reason():

@@ -69,8 +69,7 @@ def before(own_cluster: Kubectl) -> Before:
             document["spec"]["image"] = f"herdkeeper/{SERVERS[document['kind']]}:before"
     kubectl.apply_all(documents)
     wait_for("the quickstart of the version before", lambda: all_ready(kubectl.list(QUICKSTART), 4), START, say)
-    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights"))
-    tools.start()
+    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights")).start()
     return Before(Stack(kubectl, tools), files)
 
 

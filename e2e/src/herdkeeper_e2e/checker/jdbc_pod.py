@@ -27,9 +27,10 @@ class JdbcPod:
     connection_secret: str
     identity: str | None = None
 
-    def start(self) -> None:
-        """Build the program, create the pod and wait until it runs."""
+    def start(self) -> JdbcPod:
+        """Build the program, create the pod and wait until it runs. Returns it."""
         self._pod().start()
+        return self
 
     def work(self, share: Share, history: str) -> SteeredProcess:
         """Start the clients; their history is a file in the pod."""

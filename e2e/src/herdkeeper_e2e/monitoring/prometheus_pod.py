@@ -46,7 +46,7 @@ class PrometheusPod:
     def start(self, rendered: Sequence[Object]) -> None:
         """Run it with the chart's monitors and rules; it answers some seconds later. `rendered` are the chart's manifests."""
         for each in self._account():
-            self.kubectl.apply(json.dumps(each))
+            self.kubectl.apply(each)
         start_pod(self.kubectl, self._manifest())
         rules = [each["spec"] for each in rendered if each["kind"] == "PrometheusRule"]
         files = {f"rules-{number}.yaml": yaml.safe_dump(rule).encode() for number, rule in enumerate(rules)}
