@@ -6,34 +6,21 @@ from collections.abc import Callable
 from functools import partial
 
 from conftest import Stack, say
+from under_load import lost_nothing
 
 from herdkeeper_e2e.conditions import pod_problem
-from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS_AFTER_A_FAULT = 50
 
 
-def a_bookie(kubectl: Kubectl) -> str:
-    return "bk-bookie-1-0"
-
-
-def zookeeper_leader(kubectl: Kubectl) -> str:
-    cluster = kubectl.existing("zookeepercluster", "zk")
-    return str(cluster["status"]["leader"])
-
-
-def sql_leader(kubectl: Kubectl) -> str:
-    tablespace = kubectl.existing("tablespace", "flights")
-    return str(tablespace["status"]["leader"])
-
-
-FAULTS: tuple[tuple[str, Callable[[Kubectl], str]], ...] = (
-    ("a bookie's pod deleted", a_bookie),
-    ("ZooKeeper leader's pod deleted", zookeeper_leader),
-    ("SQL leader's pod deleted", sql_leader),
+FAULTS: tuple[tuple[str, Callable[[SqlStack], str]], ...] = (
+    ("a bookie's pod deleted", lambda _: "bk-bookie-1-0"),
+    ("ZooKeeper leader's pod deleted", SqlStack.leader_of_zookeeper),
+    ("SQL leader's pod deleted", SqlStack.leader),
 )
 
 
@@ -44,7 +31,7 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
     beside = writer.read_meanwhile()
     beside.acknowledges(1)
     for fault, choose in FAULTS:
-        pod = choose(kubectl)
+        pod = choose(stack.sql)
         before = kubectl.existing("pod", pod)
         writer.order(f"mark {fault}")
         kubectl.run("delete", "pod", pod, "--wait=false")
@@ -56,12 +43,7 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
         stack.wait_until_ready()
     assert beside.violation() is None
     say(f"{beside.acknowledged} reads of all rows beside the writer")
-    writer.stop()
-
-    found = writer.read()
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
-    say(f"{found['verdict']['acknowledged']} rows acknowledged, {found['verdict']['unknown']} answers lost")
-    assert found["violation"] is None
+    found = lost_nothing(writer)
     assert found["verdict"]["acknowledged"] >= ROWS_AFTER_A_FAULT * (len(FAULTS) + 1)
     assert len(found["gaps"]) == len(FAULTS)
 

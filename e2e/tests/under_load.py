@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from conftest import QUICKSTART, Stack, say
 
 from herdkeeper_e2e.conditions import unsettled_reason
-from herdkeeper_e2e.disruptions import absences, together
+from herdkeeper_e2e.disruptions import Absence, absences, together
 from herdkeeper_e2e.history import Gap, gap_table
+from herdkeeper_e2e.kubectl import SERVERS
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 SETTLED = Limit(900, 2)
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 
 
 def uids(stack: Stack, selector: str = SERVERS) -> dict[str, str]:
@@ -37,13 +38,43 @@ def all_anew(stack: Stack, before: Mapping[str, str]) -> None:
 
 def settled(stack: Stack) -> None:
     """All is Ready, with nothing left to do."""
-
-    def ask() -> bool | Pending:
-        unsettled = ((item["kind"], unsettled_reason(item)) for item in stack.kubectl.list(QUICKSTART))
-        return next((Pending(f"{kind}: {why}") for kind, why in unsettled if why is not None), True)
-
     stack.wait_until_ready()
-    wait_for("the stack to be settled", ask, SETTLED, say)
+    wait_for("the stack to be settled", lambda: is_settled(stack), SETTLED, say)
+
+
+def is_settled(stack: Stack) -> bool | Pending:
+    """Whether nothing is left to do."""
+    unsettled = ((item["kind"], unsettled_reason(item)) for item in stack.kubectl.list(QUICKSTART))
+    return next((Pending(f"{kind}: {why}") for kind, why in unsettled if why is not None), True)
+
+
+def tell(found: Mapping[str, Any]) -> None:
+    """Prints the gaps and the counts of a reader's result."""
+    counted = found["verdict"]
+    say(f"\n{gap_table([Gap(**gap) for gap in found['gaps']])}")
+    say(f"{counted['acknowledged']} acknowledged, {counted['unknown']} answers lost")
+
+
+def lost_nothing(writer: WriterProcess) -> dict[str, Any]:
+    """Every acknowledged row is there, and no other one. Stops the writer, prints the gaps, and returns what the reader found."""
+    writer.stop()
+    found = writer.read()
+    tell(found)
+    assert found["violation"] is None
+    return found
+
+
+def seen_away(watch: PodWatch) -> list[Absence]:
+    """When each watched server was away, printed. Ends the watch."""
+    found = absences(watch.stop())
+    for absence in found:
+        say(absence.sentence)
+    return found
+
+
+def one_at_a_time(found: Sequence[Absence]) -> None:
+    """Never were two servers away at once."""
+    assert [f"{first.sentence}; {second.sentence}" for first, second in together(found)] == []
 
 
 @contextmanager
@@ -52,11 +83,5 @@ def under_load(stack: Stack, table: str) -> Iterator[WriterProcess]:
     Prints the gaps."""
     watch, writer = PodWatch(stack.kubectl, SERVERS), WriterProcess(stack.tools, table)
     yield writer
-    writer.stop()
-    away = absences(watch.stop())
-    for absence in away:
-        say(absence.sentence)
-    found = writer.read()
-    say(f"\n{gap_table([Gap(**gap) for gap in found['gaps']])}\n{found['verdict']['acknowledged']} rows acknowledged")
-    assert found["violation"] is None
-    assert [f"{first.sentence}; {second.sentence}" for first, second in together(away)] == []
+    lost_nothing(writer)
+    one_at_a_time(seen_away(watch))

@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
-from conftest import QUICKSTART, Stack, say
-from under_load import SERVERS, SETTLED, settled, uids
+from conftest import Stack, say
+from under_load import SETTLED, is_settled, one_at_a_time, seen_away, settled, uids
 
 from herdkeeper.shared.names import REVISION_LABEL
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE
-from herdkeeper_e2e.conditions import pod_problem, unsettled_reason
-from herdkeeper_e2e.disruptions import absences, together
+from herdkeeper_e2e.conditions import pod_problem
 from herdkeeper_e2e.fields_of_crds import Leaf, leaves
-from herdkeeper_e2e.kubectl import KubectlError, Object
+from herdkeeper_e2e.kubectl import SERVERS, KubectlError, Object
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.sql_stack import OPERATOR
 from herdkeeper_e2e.waiting import Limit, Pending, WaitError, wait_for
@@ -85,18 +84,12 @@ class Running:
 
     def answer(self) -> str | None:
         """What a condition says for a while instead of that all is settled; None when all is."""
-
-        def ask() -> bool | Pending:
-            told = ((item["kind"], unsettled_reason(item)) for item in self.stack.kubectl.list(QUICKSTART))
-            why = next((f"{kind}: {reason}" for kind, reason in told if reason is not None), None)
-            return True if why is None else Pending(why)
-
         last = None
         while True:
             try:
-                wait_for("the stack to be settled", ask, Limit(STUCK_SECONDS, 2), say)
+                wait_for("the stack to be settled", lambda: is_settled(self.stack), Limit(STUCK_SECONDS, 2), say)
             except WaitError:
-                pending = ask()
+                pending = is_settled(self.stack)
                 if isinstance(pending, Pending) and pending.reason == last:
                     return last
                 last = pending.reason if isinstance(pending, Pending) else None
@@ -123,12 +116,8 @@ def steady(running: Running) -> Iterator[None]:
     log = kubectl.in_namespace(OPERATOR_NAMESPACE)
     known = len(log.run("logs", "--selector", OPERATOR, "--tail=-1").splitlines())
     yield
-    away = absences(watch.stop())
-    for absence in away:
-        say(absence.sentence)
-    present = _restarts(running)
-    away = [absence for absence in away if absence.pod in present]  # a member that left is not away
-    assert [f"{first.sentence}; {second.sentence}" for first, second in together(away)] == []
+    away, present = seen_away(watch), _restarts(running)
+    one_at_a_time([absence for absence in away if absence.pod in present])  # a member that left is not away
     assert {pod: number for pod, number in present.items() if number > restarts.get(pod, 0)} == {}
     new = log.run("logs", "--selector", OPERATOR, "--tail=-1").splitlines()[known:]
     assert [line for line in new if "Traceback" in line or '"reconcile failed"' in line] == []
@@ -172,9 +161,7 @@ def test_a_changed_field_is_in_force_or_told_and_put_back_it_leaves_nothing(runn
 
 def as_before(running: Running, templates: Mapping[str, str]) -> bool | Pending:
     """Whether all is settled, with these pod templates."""
-    told = ((item["kind"], unsettled_reason(item)) for item in running.stack.kubectl.list(QUICKSTART))
-    for kind, reason in told:
-        if reason is not None:
-            return Pending(f"{kind}: {reason}")
+    if isinstance(unsettled := is_settled(running.stack), Pending):
+        return unsettled
     now = running.templates()
     return True if now == templates else Pending(f"other templates: {', '.join(name for name in now if now[name] != templates.get(name))}")

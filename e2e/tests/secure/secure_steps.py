@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,18 +14,20 @@ from ssl import PEM_cert_to_DER_cert
 
 from conftest import Stack, say
 from own_stack import stack_of_its_own
+from under_load import settled
 
 from herdkeeper.certificates.authority import Authority, first_authority, read_authority
 from herdkeeper.certificates.holders import secret_data
 from herdkeeper.certificates.issue import AUTHORITY_LIFE, CERTIFICATE_LIFE, Subject, Validity, fresh_key, issue
 from herdkeeper.shared.names import CERTIFICATE_KEY
 from herdkeeper_e2e import built_images
+from herdkeeper_e2e.certificate_probe import PLAIN, SERVED
 from herdkeeper_e2e.cluster import run
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.short_lived import Span, short_lived
 from herdkeeper_e2e.tls_probe import fingerprint
-from herdkeeper_e2e.waiting import Pending
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 Files = dict[str, str]
 """What a Secret holds, as text."""
@@ -46,6 +49,8 @@ IDENTITIES = {
 """The Secret of each certificate, with that of who signs it."""
 SHOWN = {"zookeeper": "zk-zookeeper-clients", "bookie": "bk-bookie-identity", "sql": "db-herddb-identity", "http": "db-herddb-identity"}
 """The Secret of what is shown at each port that is for clients."""
+ROLLED = Limit(5700, 10)
+"""Three rolls of the members, and three times ten minutes for kubelets."""
 
 
 @contextmanager
@@ -104,6 +109,42 @@ def outcomes(stack: Stack, who: Mapping[str, Files] | None = None) -> dict[tuple
     for each in said:
         found.setdefault((each["port"], each["who"]), set()).add(each["outcome"])
     return found
+
+
+def only_the_stack_is_served(stack: Stack) -> None:
+    """Each port serves who has a certificate of the stack for it, and nobody else."""
+    found = outcomes(stack)
+    for (port, who), became in sorted(found.items()):
+        say(f"{port} for {who}: {', '.join(sorted(became))}")
+    assert {key for key, became in found.items() if SERVED in became} == {
+        ("zookeeper", "a reader"),
+        ("zookeeper", "the operator"),
+        ("election", "a member"),
+        ("bookie", "a reader"),
+    }
+    assert not [key for key, became in found.items() if SERVED in became and became != {SERVED}]
+    plain = {port for port, who in found if who == PLAIN}
+    assert {"zookeeper", "election", "2181", "2182", "bookie", "http"} <= plain
+
+
+def only_readers_are_served(stack: Stack, stranger: Files) -> None:
+    """A reader of the stack is served, and nobody who has another certificate and trusts the same authorities."""
+    reader = held(stack, "bk-bookie-readers")
+    found = outcomes(stack, {"a reader": reader, "a stranger": {**stranger, "ca.crt": reader["ca.crt"]}})
+    assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
+    assert not [key for key, became in found.items() if key[1] == "a stranger" and SERVED in became]
+
+
+def others_take_over(stack: Stack, began: float) -> None:
+    """Comes back once other authorities have taken over, and all is settled."""
+    wait_for("other authorities", lambda: rolled(stack), ROLLED, say)
+    say(f"other authorities after {time.monotonic() - began:.0f} s")
+    settled(stack)
+
+
+def secrets_are_shown(stack: Stack) -> None:
+    """Comes back once each server shows the certificate of its Secret to clients."""
+    wait_for("the Secrets' certificates", lambda: all_show(stack, certificates_in_secrets(stack)), Limit(600, 5), say)
 
 
 def certificates(stack: Stack) -> dict[tuple[str, str], str]:

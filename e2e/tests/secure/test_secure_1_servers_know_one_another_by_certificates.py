@@ -13,11 +13,22 @@ import pytest
 from conftest import Stack, say
 from own_tablespace import made_anew
 from runs import claimed, first_ledger, inflicted, made, with_executors
-from secure_steps import CLAIMS, all_show, certificates_in_secrets, held, node_hosts, outcomes, replace_certificates, secure_stack, sql
+from secure_steps import (
+    CLAIMS,
+    all_show,
+    certificates_in_secrets,
+    held,
+    node_hosts,
+    only_the_stack_is_served,
+    outcomes,
+    replace_certificates,
+    secure_stack,
+    sql,
+)
 from under_load import SETTLED, all_anew, settled, uids, under_load
 
 from herdkeeper_e2e.archives import archived_after
-from herdkeeper_e2e.certificate_probe import PLAIN, SERVED
+from herdkeeper_e2e.certificate_probe import SERVED
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
 from herdkeeper_e2e.checker.workload_plan import Share
 from herdkeeper_e2e.drop_entries import Loss
@@ -48,18 +59,7 @@ def secure(kubectl: Kubectl) -> Iterator[Stack]:
 def test_nobody_is_served_without_a_certificate_of_the_stack(secure: Stack) -> None:
     with under_load(secure, "written_with_certificates") as writer:
         writer.acknowledges(ROWS)
-        found = outcomes(secure)
-    for (port, who), became in sorted(found.items()):
-        say(f"{port} for {who}: {', '.join(sorted(became))}")
-    assert {key for key, became in found.items() if became == {SERVED}} == {
-        ("zookeeper", "a reader"),
-        ("zookeeper", "the operator"),
-        ("election", "a member"),
-        ("bookie", "a reader"),
-    }
-    assert not [key for key, became in found.items() if SERVED in became and became != {SERVED}]
-    plain = {port for port, who in found if who == PLAIN}
-    assert {"zookeeper", "election", "2181", "2182", "bookie", "http"} <= plain
+        only_the_stack_is_served(secure)
     for pod, told in TOLD.items():
         assert told in secure.kubectl.run("logs", pod, "--tail=-1"), pod
 

@@ -7,20 +7,15 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from conftest import Stack, say
-from secure_steps import SHOWN, all_show, authorities, certificates_in_secrets, held, outcomes, rolled, secure_stack
+from conftest import Stack
+from secure_steps import authorities, held, only_readers_are_served, others_take_over, secrets_are_shown, secure_stack
 from under_load import settled, uids, under_load
 
 from herdkeeper.certificates.authority import authority_data
 from herdkeeper.shared.names import ROLL_AUTHORITIES_ANNOTATION, ROLL_AUTHORITIES_ANSWER_ANNOTATION
-from herdkeeper_e2e.certificate_probe import SERVED
 from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.waiting import Limit, wait_for
 
 ROWS = 50
-ROLLED = Limit(5700, 10)
-"""Three rolls of the members, and three times ten minutes for kubelets."""
-TAKEN_UP = Limit(600, 5)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +32,9 @@ def test_other_authorities_take_over_under_load_and_the_old_ones_are_refused(sec
         began = time.monotonic()
         writer.marked("other authorities are asked for")
         secure.kubectl.run("annotate", "zookeepercluster", "zk", f"{ROLL_AUTHORITIES_ANNOTATION}=now")
-        wait_for("other authorities", lambda: rolled(secure), ROLLED, say)
-        say(f"other authorities after {time.monotonic() - began:.0f} s")
-        settled(secure)
+        others_take_over(secure, began)
         writer.marked("the old authorities are gone")
-        certificates = certificates_in_secrets(secure)
-        wait_for("their certificates", lambda: all_show(secure, {secret: certificates[secret] for secret in SHOWN.values()}), TAKEN_UP, say)
+        secrets_are_shown(secure)
         writer.acknowledges(ROWS)
 
         for fault, pod in (("a bookie connects anew", "bk-bookie-1-0"), ("a member connects anew", secure.sql.leader_of_zookeeper())):
@@ -57,7 +49,4 @@ def test_other_authorities_take_over_under_load_and_the_old_ones_are_refused(sec
     for state in authorities(secure):
         assert authority_data(state).keys() == {"generation", "signing.crt", "signing.key"}
 
-    new = held(secure, "bk-bookie-readers")
-    found = outcomes(secure, {"a reader": new, "a reader of before": {**old, "ca.crt": new["ca.crt"]}})
-    assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
-    assert not [key for key, became in found.items() if key[1] == "a reader of before" and SERVED in became]
+    only_readers_are_served(secure, old)

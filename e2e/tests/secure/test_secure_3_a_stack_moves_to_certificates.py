@@ -10,11 +10,10 @@ from dataclasses import replace
 import pytest
 from conftest import Stack, say
 from own_stack import PLAIN_TEXT
-from secure_steps import outcomes, secure_stack
+from secure_steps import only_the_stack_is_served, secure_stack
 from under_load import SETTLED, all_anew, settled, uids, under_load
 
 from herdkeeper.api.zookeeper_cluster import NOBODY
-from herdkeeper_e2e.certificate_probe import PLAIN, SERVED
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 from herdkeeper_e2e.tools_pod import Database
 from herdkeeper_e2e.waiting import Pending, wait_for
@@ -74,16 +73,6 @@ def test_a_stack_moves_to_certificates_in_place_under_load(stack: Stack) -> None
         settled(moved)
         writer.acknowledges(ROWS)
 
-    found = outcomes(moved)
-    for (port, who), became in sorted(found.items()):
-        say(f"{port} for {who}: {', '.join(sorted(became))}")
-    assert {key for key, became in found.items() if SERVED in became} == {
-        ("zookeeper", "a reader"),
-        ("zookeeper", "the operator"),
-        ("election", "a member"),
-        ("bookie", "a reader"),
-    }
-    plain = {port for port, who in found if who == PLAIN}
-    assert {"zookeeper", "election", "2181", "2182", "bookie", "http"} <= plain
+    only_the_stack_is_served(moved)
     with pytest.raises(KubectlError, match="can't change"):
         kubectl.want("zookeepercluster", "zk", security={"mode": "Permissive"})

@@ -14,13 +14,12 @@ from cryptography import x509
 from secure_steps import (
     AUTHORITIES,
     IDENTITIES,
-    SHOWN,
-    all_show,
     authorities,
     certificates_in_secrets,
     held,
-    outcomes,
-    rolled,
+    only_readers_are_served,
+    others_take_over,
+    secrets_are_shown,
     secure_stack,
     told_of_authorities,
 )
@@ -29,7 +28,6 @@ from under_load import settled, uids, under_load
 from herdkeeper.certificates.authority import name_of
 from herdkeeper.shared.names import CERTIFICATE_KEY
 from herdkeeper_e2e import cert_manager
-from herdkeeper_e2e.certificate_probe import SERVED
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -53,9 +51,6 @@ STRANGER: Object = {
 """With the subject of the stack's readers, and the issuer of its authorities."""
 ROWS = 50
 BEGINS = Limit(300, 2)
-ROLLED = Limit(5700, 10)
-"""Three rolls of the members, and three times ten minutes for kubelets."""
-TAKEN_UP = Limit(600, 5)
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +69,12 @@ def signed_by_cert_manager(stack: Stack, *secrets: str) -> None:
     """Each server shows the certificate of its Secret, which an authority of these Secrets has signed, and that the root of cert-manager's
     issuer. The Secrets: of the stack's authority, of the quorum's."""
     given = dict(zip(AUTHORITIES, (held(stack, secret) for secret in secrets), strict=True))
-    certificates = certificates_in_secrets(stack)
-    for secret, certificate in certificates.items():
+    for secret, certificate in certificates_in_secrets(stack).items():
         authority = first_of(given[IDENTITIES[secret]][CERTIFICATE_KEY])
         first_of(certificate).verify_directly_issued_by(authority)
         authority.verify_directly_issued_by(first_of(given[IDENTITIES[secret]]["ca.crt"]))
         assert authority.issuer.rfc4514_string() == "CN=company root"
-    shown = {secret: certificates[secret] for secret in SHOWN.values()}
-    wait_for("certificates of cert-manager's authority", lambda: all_show(stack, shown), TAKEN_UP, say)
+    secrets_are_shown(stack)
 
 
 def test_a_stack_is_founded_with_the_authorities_and_refuses_what_their_issuer_signs_besides(secure: Stack) -> None:
@@ -89,10 +82,7 @@ def test_a_stack_is_founded_with_the_authorities_and_refuses_what_their_issuer_s
     assert [name_of(each.signing.certificate) for each in authorities(secure)] == ["zk authority 1", "zk quorum authority 1"]
     assert [each.generation for each in authorities(secure)] == [1, 1]
     signed_by_cert_manager(secure, "zk-authority-1", "zk-quorum-authority-1")
-    reader = held(secure, "bk-bookie-readers")
-    found = outcomes(secure, {"a reader": reader, "the company's": {**held(secure, "stranger"), "ca.crt": reader["ca.crt"]}})
-    assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
-    assert not [key for key, became in found.items() if key[1] == "the company's" and SERVED in became]
+    only_readers_are_served(secure, held(secure, "stranger"))
 
 
 def test_authorities_with_other_keys_take_over_under_load_and_the_old_ones_are_refused(secure: Stack) -> None:
@@ -112,16 +102,10 @@ def test_authorities_with_other_keys_take_over_under_load_and_the_old_ones_are_r
 
         wait_for("the first step", begins, BEGINS, say)
         say(f"the roll begins after {time.monotonic() - began:.0f} s")
-        wait_for("other authorities", lambda: rolled(secure), ROLLED, say)
-        say(f"other authorities after {time.monotonic() - began:.0f} s")
-        settled(secure)
+        others_take_over(secure, began)
         writer.marked("the old authorities are gone")
         signed_by_cert_manager(secure, "zk-authority-2", "zk-quorum-authority-2")
         writer.acknowledges(ROWS)
     restarted = {name for name, uid in uids(secure).items() if before.get(name) != uid}
     assert restarted == {f"zk-zookeeper-{number}" for number in range(3)}
-
-    new = held(secure, "bk-bookie-readers")
-    found = outcomes(secure, {"a reader": new, "a reader of before": {**old, "ca.crt": new["ca.crt"]}})
-    assert found["zookeeper", "a reader"] == found["bookie", "a reader"] == {SERVED}
-    assert not [key for key, became in found.items() if key[1] == "a reader of before" and SERVED in became]
+    only_readers_are_served(secure, old)

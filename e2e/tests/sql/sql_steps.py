@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 
 from conftest import Stack, say
+from under_load import lost_nothing, uids
 
 from herdkeeper_e2e.conditions import unsettled_reason
-from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -19,8 +19,7 @@ ANSWERED = Limit(240, 1)
 
 def processes(stack: Stack) -> dict[str, str]:
     """The SQL nodes' pods, and which ones they are."""
-    pods = stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")
-    return {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in pods}
+    return uids(stack, "app.kubernetes.io/name=herddb")
 
 
 def settled_on(stack: Stack, nodes: list[str]) -> None:
@@ -30,25 +29,16 @@ def settled_on(stack: Stack, nodes: list[str]) -> None:
         for kind, name in (("herddbcluster", "db"), ("tablespace", stack.tablespace)):
             if (unsettled := unsettled_reason(stack.sql.get(kind, name))) is not None:
                 return Pending(f"{kind}: {unsettled}")
-        there = [pod["metadata"]["name"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")]
+        there = list(processes(stack))
         copies = sorted(stack.sql.replicas())
         return True if there == nodes == copies else Pending(f"nodes {there}, copies {copies}")
 
     wait_for(f"SQL nodes {nodes}", ask, CHANGE, say)
 
 
-def every_row_is_there(stack: Stack, writer: WriterProcess) -> None:
-    """As the reader finds them on the leader; prints the gaps and how many there are."""
-    writer.stop()
-    found = writer.read()
-    counted = found["verdict"]
-    say(f"\n{gap_table([Gap(**gap) for gap in found['gaps']])}\n{counted['acknowledged']} rows acknowledged, {counted['unknown']} unknown")
-    assert found["violation"] is None, stack.sql.leader()
-
-
 def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
     """As the reader finds them on one leader after the other, the last of which stays; prints the gaps."""
-    every_row_is_there(stack, writer)
+    lost_nothing(writer)
     for node in sorted(stack.sql.replicas()):
         if node != stack.sql.leader():
             stack.wait_until_ready()  # who led before must follow first

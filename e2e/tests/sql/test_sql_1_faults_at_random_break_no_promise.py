@@ -13,12 +13,13 @@ from pathlib import Path
 
 import yaml
 from conftest import Stack, say
+from driver_steps import contents
 from full_check_steps import every_follower_is_judged, full_check, next_check
 from runs import status_of
 from sql_steps import answer_to, settled_on
 
 from herdkeeper_e2e.checker import workload_plan
-from herdkeeper_e2e.checker.contents import Contents, parse_contents
+from herdkeeper_e2e.checker.contents import Contents
 from herdkeeper_e2e.checker.history import parse_history
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
 from herdkeeper_e2e.checker.nemesis import Nemesis
@@ -78,7 +79,7 @@ def contents_of_each_copy(stack: Stack) -> tuple[list[Contents], list[str]]:
     client there. Each leader's rows are compared with its followers', and one follower's with the log."""
     found, contradictions = [], []
     for _ in led_by_each_copy(stack):
-        found.append(parse_contents(stack.tools.run("checker.contents_reader").splitlines()))
+        found.append(contents(stack))
         contradictions += contradictions_of(stack)
         leader_and_followers_are_alike(stack, "checker_set")
     log_and_follower_are_alike(stack)
@@ -155,7 +156,7 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
             for where in (stack, other):
                 (tmp_path / f"said-in-{where.tablespace}.txt").write_text(where.kubectl.exec(where.tools.name, "cat", SAID))
 
-    contents, contradictions = contents_of_each_copy(stack)
+    copies, contradictions = contents_of_each_copy(stack)
     contradictions += contradictions_of_each_copy(other)
     for where in (stack, other):
         promised = json.loads(where.kubectl.exec(where.tools.name, "cat", PROMISES))
@@ -163,8 +164,8 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
         say(f"refusals in {where.tablespace}: {told}; {kept} rows must be there, {not_there} must not")
         contradictions += promised["violations"]
         assert told["refused"] > 0
-    (tmp_path / "contents.jsonl").write_text("\n".join(line for each in contents for line in each.to_lines()))
-    verdict = judge(histories(tmp_path), contents)
+    (tmp_path / "contents.jsonl").write_text("\n".join(line for each in copies for line in each.to_lines()))
+    verdict = judge(histories(tmp_path), copies)
     broken = verdict.violations or contradictions
     say("\n".join(["", verdict.text(), *contradictions, f"seed {seed}: {'broken' if broken else 'passed'}"]))
     assert verdict.violations == ()

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 from conftest import Stack, say
+from driver_steps import contents, drivers_lost_nothing, empty_checker_tables
 from full_check_steps import CHECKED, every_follower_is_judged, full_check, next_check
 from own_stack import plain_stack
-from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, every_row_is_there, processes, settled_on
+from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, processes, settled_on
+from under_load import lost_nothing
 
 from herdkeeper_e2e.certificates import Authority, Issued
-from herdkeeper_e2e.checker.contents import Contents, parse_contents
-from herdkeeper_e2e.checker.history import parse_history
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
-from herdkeeper_e2e.checker.verdict import judge
 from herdkeeper_e2e.checker.workload_plan import Share
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
 from herdkeeper_e2e.sql_stack import TABLESPACE
@@ -95,24 +94,10 @@ def serve(stack: Stack, issued: Issued) -> None:
     stack.kubectl.apply(issued.secret(SECRET))
 
 
-def contents(stack: Stack) -> Contents:
-    return parse_contents(stack.tools.run("checker.contents_reader").splitlines())
-
-
 def start_drivers(stack: Stack) -> JdbcPod:
-    """The pod for HerdDB's driver, and empty tables for it: another scenario may have left its own."""
-    stack.tools.run("query", "DROP TABLE IF EXISTS checker_set", "DROP TABLE IF EXISTS checker_register")
-    stack.tools.run("checker.tables", "--registers", "2")
+    """The pod for HerdDB's driver, and tables for it."""
+    empty_checker_tables(stack)
     return JdbcPod(stack.kubectl, "jdbc-tls", str(stack.sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"])).start()
-
-
-def drivers_lost_nothing(stack: Stack, jdbc: JdbcPod, histories: list[str], found: list[Contents]) -> None:
-    """What was acknowledged to HerdDB's driver is in the tables, as each copy told when it led."""
-    lines = [line for history in histories for line in stack.kubectl.exec(jdbc.name, "cat", history).splitlines()]
-    verdict = judge(parse_history(lines), found)
-    say(f"\n{verdict.text()}")
-    assert verdict.violations == ()
-    assert verdict.acknowledged("add", "jdbc") > 0
 
 
 def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_without_losing_a_row(plain: Stack, tmp_path: Path) -> None:
@@ -202,4 +187,4 @@ def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_
 
     wait_for("the weekly schedule", weekly_again, CHECKED, say)
     writer.acknowledges(ROWS)
-    every_row_is_there(stack, writer)
+    lost_nothing(writer)

@@ -9,12 +9,10 @@ from base64 import b64encode
 
 import pytest
 from conftest import Stack, say
+from driver_steps import contents, drivers_lost_nothing, empty_checker_tables
 from sql_steps import ROWS, connection_of, each_copy_has_every_row, processes, settled_on
 
-from herdkeeper_e2e.checker.contents import parse_contents
-from herdkeeper_e2e.checker.history import parse_history
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
-from herdkeeper_e2e.checker.verdict import judge
 from herdkeeper_e2e.checker.workload_plan import Share
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import KubectlError, Object
@@ -89,8 +87,7 @@ def answered_as(stack: Stack, username: str, password: str) -> bool:
 
 def drivers_of_the_user(stack: Stack, password: str) -> JdbcPod:
     """HerdDB's driver in a pod, and empty tables for it; its Secret is the Tablespace's, with the declared user's login."""
-    stack.tools.run("query", "DROP TABLE IF EXISTS checker_set", "DROP TABLE IF EXISTS checker_register")
-    stack.tools.run("checker.tables", "--registers", "2")
+    empty_checker_tables(stack)
     values = {**connection_of(stack), "user": USER, "password": password}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": CONNECTION}, "stringData": values}
     stack.kubectl.apply(secret)
@@ -149,10 +146,7 @@ def test_users_come_are_changed_and_go_without_a_restart_and_without_losing_a_ro
 
     kept = json.loads(stack.tools.run("reader", "--table", "by_the_user", "--history", "/tmp/history-of-by_the_user"))
     assert kept["violation"] is None
-    found = parse_contents(stack.tools.run("checker.contents_reader").splitlines())
+    found = contents(stack)
     each_copy_has_every_row(stack, writer)
-    verdict = judge(parse_history(stack.kubectl.exec(jdbc.name, "cat", HISTORY).splitlines()), [found])
-    say(f"\n{verdict.text()}")
-    assert verdict.violations == ()
-    assert verdict.acknowledged("add", "jdbc") > 0
+    drivers_lost_nothing(stack, jdbc, [HISTORY], [found])
     stack.kubectl.run("delete", "secret", LOGIN, CONNECTION)

@@ -5,23 +5,12 @@ from __future__ import annotations
 from conftest import Stack, say
 from load import Load
 from runs import audited, of_ledgers
+from under_load import lost_nothing
 
 from herdkeeper_e2e.client_report import ClientReport
-from herdkeeper_e2e.disruptions import Absence, absences, together
-from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.ledger_clients import LedgerClient
 from herdkeeper_e2e.missing_copies import Stops, beyond
-from herdkeeper_e2e.pod_watch import PodWatch
-from herdkeeper_e2e.writer_process import WriterProcess
-
-
-def lost_nothing(writer: WriterProcess) -> None:
-    """Every acknowledged row is there and no other one; prints the gaps."""
-    writer.stop()
-    found = writer.read()
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
-    assert found["violation"] is None
 
 
 def both_lost_nothing(load: Load, silent_seconds: float = 0.0) -> Stops:
@@ -38,15 +27,6 @@ def kept_all(client: LedgerClient) -> ClientReport:
     say(f"{report}")
     assert report.violation is None
     return report
-
-
-def one_at_a_time(watch: PodWatch) -> list[Absence]:
-    """When each watched server was away, printed; never two at once."""
-    found = absences(watch.stop())
-    for absence in found:
-        say(absence.sentence)
-    assert [f"{first.sentence}; {second.sentence}" for first, second in together(found)] == []
-    return found
 
 
 def found_nothing(stack: Stack, name: str) -> Object:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from conftest import Stack, say
+from conftest import Stack
+from under_load import seen_away
 
-from herdkeeper_e2e.disruptions import absences
 from herdkeeper_e2e.missing_copies import Stops
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.steered_process import SteeredProcess
@@ -27,7 +27,4 @@ class CountedStops:
     def end(self, silent_seconds: float = 0.0) -> Stops:
         """What was counted, printed; once the clients have stopped."""
         seconds, entries = time.monotonic() - self._began, sum(client.acknowledged for client in self._clients)
-        found = absences(self._watch.stop())
-        for absence in found:
-            say(absence.sentence)
-        return Stops(len(found), silent_seconds, entries / seconds)
+        return Stops(len(seen_away(self._watch)), silent_seconds, entries / seconds)

@@ -7,8 +7,9 @@ import time
 
 from bookie_steps import bookies, lose_the_disks_of_one, settled_with_others_for, want
 from conftest import Stack, say
-from proof import kept_all, lost_nothing, made_whole
+from proof import kept_all, made_whole
 from stops import CountedStops
+from under_load import lost_nothing
 
 from herdkeeper_e2e.ledger_clients import DistributedLogClient, Place, StripedClient, Striping
 from herdkeeper_e2e.writer_process import WriterProcess

@@ -14,8 +14,8 @@ from ensemble_steps import Ensemble
 from load import Load
 from own_stack import stack_of_its_own
 from proof import both_lost_nothing, made_whole
+from under_load import tell
 
-from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.steered_process import SteeredProcess
 
@@ -73,8 +73,7 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
     for host in address.split(","):
         found = json.loads(operator.run("znode_reader", "--hosts", host, "--history", HISTORY))
         assert found["violation"] is None, host
-    say(f"{found['verdict']['acknowledged']} znodes acknowledged, {found['verdict']['unknown']} answers lost")
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
+    tell(found)
     assert len(found["gaps"]) == 3
     stops = both_lost_nothing(load)
     made_whole(stack, "after-the-members", stops)

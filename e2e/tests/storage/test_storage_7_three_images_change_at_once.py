@@ -8,7 +8,8 @@ import time
 from conftest import Stack, say
 from image_steps import NAMES, ROLL, all_run, image_of, want_image
 from load import Load
-from proof import both_lost_nothing, made_whole, one_at_a_time
+from proof import both_lost_nothing, made_whole
+from under_load import one_at_a_time, seen_away
 
 from herdkeeper_e2e.kubectl import SERVERS
 from herdkeeper_e2e.pod_watch import PodWatch
@@ -48,7 +49,8 @@ def test_three_image_changes_at_once_never_take_two_servers_away_together(stack:
     say(f"nine servers were changed in {time.monotonic() - began:.0f} s")
     load.acknowledges(ROWS)
 
-    found = one_at_a_time(watch)
+    found = seen_away(watch)
+    one_at_a_time(found)
     assert {absence.pod for absence in found} == servers
     assert [absence.pod for absence in found if "-zookeeper-" in absence.pod][-1] == zookeeper_leader
     # the leader of the users' rows, though the other node leads the default tablespace

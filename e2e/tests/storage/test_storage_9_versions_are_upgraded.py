@@ -11,7 +11,8 @@ from conftest import Stack, say
 from image_steps import LABELS, ROLL, all_run, want_image
 from load import Load
 from own_stack import PLAIN_TEXT, stack_of_its_own
-from proof import both_lost_nothing, made_whole, one_at_a_time
+from proof import both_lost_nothing, made_whole
+from under_load import one_at_a_time, seen_away
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.cluster import REPOSITORY, run
@@ -72,7 +73,7 @@ def test_earlier_versions_are_upgraded_one_server_at_a_time_and_nothing_is_lost(
         load.acknowledges(ROWS)
         assert len(versions(earlier, kind)) == 1
 
-    one_at_a_time(watch)
+    one_at_a_time(seen_away(watch))
     # BookKeeper 4.17's ledgers are replayed by a SQL node that starts anew, and every copy is read
     earlier.sql.delete(earlier.sql.other())
     earlier.wait_until_ready()
