@@ -130,10 +130,10 @@ def audited(kubectl: Kubectl, name: str, job: Object | None = None, labels: Obje
     return status_of(kubectl, "replicationaudit", name)
 
 
-def of_ledgers(stack: Stack, program: str, tools: ToolsPod | None = None, bookies: str = "bk") -> Any:
-    """What a program prints as JSON that looks at the ledgers of a BookKeeperCluster, in the stack's pod or another one."""
+def of_ledgers(stack: Stack, fact: str, tools: ToolsPod | None = None, bookies: str = "bk") -> Any:
+    """A fact of the ledgers of a BookKeeperCluster, seen from the stack's pod or another one."""
     root = stack.sql.get("bookkeepercluster", bookies)["status"]["ledgersRoot"]
-    return json.loads((tools or stack.tools).run(program, "--ledgers-root", root))
+    return (tools or stack.tools).fact(fact, "--ledgers-root", root)
 
 
 def first_ledger(stack: Stack, tools: ToolsPod | None = None) -> Object:

@@ -1,9 +1,7 @@
-"""Compares a tablespace's archived log with the ledgers' metadata: `python3 -m herdkeeper_e2e.archive_check --ledgers-root PATH`. It runs
-in a pod that mounts the archive's volume, or has the variables of its object store, including ARCHIVE_DESTINATION.
+"""Compares a tablespace's archived log with the ledgers' metadata, in a pod that mounts the archive's volume, or has the variables of its
+object store, including ARCHIVE_DESTINATION.
 
-Prints one JSON object: segments, entries, the first and the last LSN, where the first segment ends, the completely archived ledgers, and
-what is wrong: a gap, an entry twice, a ledger without its beginning after another one, or a closed ledger without its end before a later
-one. Bytes are verified while they are read. Segments must not expire meanwhile.
+Bytes are verified while they are read. Segments must not expire meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
 from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
-from herdkeeper_e2e.metadata_program import print_answer
 from herdkeeper_e2e.session import Session
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
@@ -37,8 +34,11 @@ def wrong_of(archived: Mapping[int, Sequence[int]], ends: Mapping[int, int | Non
     return found
 
 
-def look(session: Session, ledgers_root: str) -> dict[str, object]:
-    """Returns the object that is printed. Raises the errors of kazoo, the decoders and the archive's readers."""
+def archived_log(session: Session, ledgers_root: str) -> dict[str, object]:
+    """Returns segments, entries, the first and the last LSN, where the first segment ends, the completely archived ledgers, and what is
+    wrong: a gap, an entry twice, a ledger without its beginning after another one, or a closed ledger without its end before a later one.
+    Raises the errors of kazoo, the decoders and the archive's readers.
+    """
     from herdkeeper_jobs.archive.segment import read_segment, segments
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
     from herdkeeper_jobs.manifests.manifest import Identity
@@ -70,7 +70,3 @@ def look(session: Session, ledgers_root: str) -> dict[str, object]:
         "to_the_end": [ledger for ledger, entries in archived.items() if ends.get(ledger) == entries[-1]],
         "wrong": wrong_of(archived, ends),
     }
-
-
-if __name__ == "__main__":
-    print_answer(__doc__, look)

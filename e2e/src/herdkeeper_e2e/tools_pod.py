@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from herdkeeper.shared.names import IDENTITY_VARIABLE, BookKeeperNames, ObjectKey, secure_ensemble
 from herdkeeper.sql.connection import Credentials
@@ -108,7 +109,12 @@ class ToolsPod:
 
     def znodes(self) -> list[str]:
         """Returns the paths of all znodes of the ensemble, without ZooKeeper's own."""
-        return self.as_operator().run("znodes").splitlines()
+        found: list[str] = self.as_operator().fact("znodes")
+        return found
+
+    def fact(self, name: str, *arguments: str) -> Any:
+        """Returns one of `herdkeeper_e2e.facts`. Raises KubectlError."""
+        return json.loads(self.run("facts", name, *arguments))
 
     def follow(self, module: str, *arguments: str, say: Callable[[str], None]) -> None:
         """Run a program until its standard input ends, and pass its lines on. Raises RuntimeError if it fails."""

@@ -63,11 +63,11 @@ def create_keys(stack: Stack, secret: str) -> None:
 
 
 def check(stack: Stack, store: ObjectStorePod) -> Object:
-    """What `archive_check` finds in the store."""
+    """What is archived in the store."""
     reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK).start()
     bookies = stack.sql.get("bookkeepercluster", "bk")
     variables = (f"{name}={value}" for name, value in {**store.variables, DESTINATION: "s3://backups/flights"}.items())
-    program = reader.program("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"])
+    program = reader.program("facts", "archived_log", "--ledgers-root", bookies["status"]["ledgersRoot"])
     found: Object = json.loads(stack.kubectl.exec(reader.name, "env", *variables, *program))
     stack.kubectl.run("delete", "pod", reader.name)
     return found

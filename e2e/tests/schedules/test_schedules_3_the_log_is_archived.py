@@ -59,7 +59,7 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     assert found["status"]["archive"]["expiry"].startswith("nothing expires: "), "nothing is as old as the window"
 
     reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM).start()
-    checked = of_ledgers(stack, "archive_check", reader)
+    checked = of_ledgers(stack, "archived_log", reader)
     kubectl.run("delete", "pod", reader.name)
     say(f"{checked}")
     assert checked["wrong"] == []

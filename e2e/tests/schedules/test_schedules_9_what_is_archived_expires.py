@@ -35,7 +35,7 @@ def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
 
 def archive(own: OwnTablespace) -> dict[str, Any]:
     """What the archive has, read from its files beside the ledgers' metadata."""
-    found: dict[str, Any] = of_ledgers(own.stack, "archive_check", own.tools)
+    found: dict[str, Any] = of_ledgers(own.stack, "archived_log", own.tools)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ class Record:
 
 def record_of(stack: Stack) -> Record:
     """As it is in ZooKeeper now."""
-    found = json.loads(stack.tools.run("tablespace_record"))
+    found = stack.tools.fact("tablespace_record")
     return Record(str(found["leader"]), int(found["version"]), float(found["changedAt"]), float(found["unchangedSeconds"]))
 
 

@@ -29,7 +29,7 @@ class PlayedCluster(Kubectl):
 
     def exec(self, pod: str, *command: str, stdin: bytes = b"", timeout_seconds: float = 600.0) -> str:
         self.executed.append(command)
-        return "/e2e\n/e2e/bk\n"
+        return '["/e2e", "/e2e/bk"]'
 
 
 def pod_on(port: int) -> tuple[ToolsPod, PlayedCluster]:
@@ -40,10 +40,10 @@ def pod_on(port: int) -> tuple[ToolsPod, PlayedCluster]:
 def test_znodes_are_listed_with_the_operators_certificate_since_readers_may_not_see_them_all():
     tools, cluster = pod_on(2281)
     assert tools.znodes() == ["/e2e", "/e2e/bk"]
-    tools.run("tablespace_record")
+    tools.fact("tablespace_record")
     listing, record = cluster.executed
-    assert listing == ("env", "IDENTITY_FOLDER=/operator-identity", "python3", "-m", "herdkeeper_e2e.znodes")
-    assert record == ("python3", "-m", "herdkeeper_e2e.tablespace_record")
+    assert listing == ("env", "IDENTITY_FOLDER=/operator-identity", "python3", "-m", "herdkeeper_e2e.facts", "znodes")
+    assert record == ("python3", "-m", "herdkeeper_e2e.facts", "tablespace_record")
 
 
 def test_the_pod_mounts_a_readers_certificate_and_the_operators():
@@ -59,7 +59,7 @@ def test_the_pod_mounts_a_readers_certificate_and_the_operators():
 def test_in_plain_text_no_certificate_is_mounted_or_presented():
     tools, cluster = pod_on(2181)
     tools.znodes()
-    assert cluster.executed == [("python3", "-m", "herdkeeper_e2e.znodes")]
+    assert cluster.executed == [("python3", "-m", "herdkeeper_e2e.facts", "znodes")]
     assert "identity" not in json.dumps(tools.manifest()).lower()
 
 
