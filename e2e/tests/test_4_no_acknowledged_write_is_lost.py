@@ -26,8 +26,7 @@ FAULTS: tuple[tuple[str, Callable[[SqlStack], str]], ...] = (
 
 def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing_acknowledged(stack: Stack) -> None:
     kubectl = stack.kubectl
-    writer = WriterProcess(stack.tools, "ledger_of_writes")
-    writer.acknowledges(ROWS_AFTER_A_FAULT)
+    writer = WriterProcess(stack.tools, "ledger_of_writes").acknowledges(ROWS_AFTER_A_FAULT)
     beside = writer.read_meanwhile()
     beside.acknowledges(1)
     for fault, choose in FAULTS:

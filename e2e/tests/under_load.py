@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from conftest import QUICKSTART, Stack, say
 
@@ -13,6 +14,7 @@ from herdkeeper_e2e.disruptions import Absence, absences, together
 from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import SERVERS
 from herdkeeper_e2e.pod_watch import PodWatch
+from herdkeeper_e2e.steered_process import SOME
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -26,6 +28,12 @@ def uids(stack: Stack, selector: str = SERVERS) -> dict[str, str]:
 
 def all_anew(stack: Stack, before: Mapping[str, str]) -> None:
     """Each of these pods is another one, and all is settled."""
+    others(stack, before)
+    settled(stack)
+
+
+def others(stack: Stack, before: Mapping[str, str]) -> None:
+    """Each of these pods is another one."""
 
     def anew() -> bool | Pending:
         now = uids(stack)
@@ -33,7 +41,6 @@ def all_anew(stack: Stack, before: Mapping[str, str]) -> None:
         return Pending(f"still the old ones: {', '.join(old)}") if old else True
 
     wait_for("other pods", anew, SETTLED, say)
-    settled(stack)
 
 
 def settled(stack: Stack) -> None:
@@ -53,6 +60,25 @@ def tell(found: Mapping[str, Any]) -> None:
     counted = found["verdict"]
     say(f"\n{gap_table([Gap(**gap) for gap in found['gaps']])}")
     say(f"{counted['acknowledged']} acknowledged, {counted['unknown']} answers lost")
+
+
+class Client(Protocol):
+    """Writes until it is stopped."""
+
+    def marked(self, name: str) -> None: ...
+
+    def acknowledges(self, more: int = SOME) -> object: ...
+
+
+@contextmanager
+def during(fault: str, client: Client, more: int = SOME) -> Iterator[None]:
+    """The block is what a client has to outlive, which has recorded the fault's name. Prints how long it took, and has so many further rows
+    acknowledged behind it."""
+    began = time.monotonic()
+    client.marked(fault)
+    yield
+    say(f"{fault}: {time.monotonic() - began:.0f} s")
+    client.acknowledges(more)
 
 
 def lost_nothing(writer: WriterProcess) -> dict[str, Any]:
@@ -82,6 +108,6 @@ def under_load(stack: Stack, table: str) -> Iterator[WriterProcess]:
     """A writer goes on as long as the block lasts; each row that it was promised is there then, and never two servers were away at once.
     Prints the gaps."""
     watch, writer = PodWatch(stack.kubectl, SERVERS), WriterProcess(stack.tools, table)
-    yield writer
+    yield writer.acknowledges()
     lost_nothing(writer)
     one_at_a_time(seen_away(watch))

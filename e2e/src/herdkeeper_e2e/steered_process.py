@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import Self
 
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -18,6 +19,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 PATIENCE = Limit(180, 0.2)
 """For further rows: longer than any fault visible to a client."""
 MOST_LINES = 40
+SOME = 50
 
 
 class ProgramEndedError(RuntimeError):
@@ -46,9 +48,10 @@ class SteeredProcess:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
-    def acknowledges(self, more: int, limit: Limit = PATIENCE) -> None:
-        """Wait until so many further writes are acknowledged."""
+    def acknowledges(self, more: int = SOME, limit: Limit = PATIENCE) -> Self:
+        """Wait until so many further writes are acknowledged. Returns itself."""
         self.has_acknowledged(self.acknowledged + more, limit)
+        return self
 
     def has_acknowledged(self, wanted: int, limit: Limit = PATIENCE) -> None:
         """Wait until so many writes are acknowledged in total."""

@@ -22,7 +22,6 @@ from herdkeeper_e2e.writer_process import WriterProcess
 
 ELSEWHERE = "elsewhere"
 ENFORCED = Limit(120, 2)
-ROWS = 50
 OPERATOR = {"app.kubernetes.io/name": "herdkeeper-operator"}
 ORDER = """
 import json, re, sys, urllib.error, urllib.request
@@ -103,8 +102,7 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.F
     request.getfixturevalue("enforced")
 
     require_the_rules(stack, strangers)
-    writer = WriterProcess(stack.tools, "written_under_policies")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "written_under_policies").acknowledges()
     claim = "under-policies"
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", claim, "--wait=false")
     stack.kubectl.apply(volume_claim(claim))
@@ -112,7 +110,7 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.F
     job_succeeds(request, stack, "ReplicationAudit", "under-policies", bookKeeperRef={"name": "bk"})
     leader = stack.sql.leader()
     stack.sql.delete(leader)
-    writer.acknowledges(ROWS)
+    writer.acknowledges()
     stack.wait_until_ready()
     writer.stop()
     assert writer.read()["violation"] is None

@@ -101,8 +101,7 @@ class Running:
 def running(stack: Stack) -> Iterator[Running]:
     """Ready, with a writer that goes on until the end and has lost nothing then."""
     settled(stack)
-    writer = WriterProcess(stack.tools, "written_while_fields_change", "--pause-seconds", "0.05")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "written_while_fields_change", "--pause-seconds", "0.05").acknowledges(ROWS)
     yield Running(stack, writer)
     writer.stop()
     assert writer.read()["violation"] is None

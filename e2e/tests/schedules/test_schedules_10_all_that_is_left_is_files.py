@@ -100,8 +100,7 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     tools.run("query", f"DELETE FROM `{NOTES}` WHERE `id` = 2", f"DROP TABLE `{SHORT_LIVED}`")
 
     at_moment = contents(tools)
-    writer = WriterProcess(tools, GOING_ON)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(tools, GOING_ON).acknowledges(ROWS)
     fewest = acknowledged_rows(writer)
     moment = datetime.now(UTC)
     most = acknowledged_rows(writer) + 1  # one may have been under way

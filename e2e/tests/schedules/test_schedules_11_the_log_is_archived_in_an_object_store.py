@@ -97,8 +97,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         create_keys(stack, ARCHIVES)
         archived_after(kubectl, "flights", datetime.now(UTC), say)
 
-        writer = WriterProcess(stack.tools, TABLE)
-        writer.acknowledges(ROWS)
+        writer = WriterProcess(stack.tools, TABLE).acknowledges(ROWS)
         kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
         stack.sql.switch_over(stack.sql.other())
         writer.acknowledges(ROWS)

@@ -125,8 +125,7 @@ def removed(own: OwnTablespace) -> None:
 
 
 def test_checkpoints_and_an_audit_come_by_the_clock_while_a_writer_writes(own: OwnTablespace) -> None:
-    writer = WriterProcess(own.tools, TABLE)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(own.tools, TABLE).acknowledges(ROWS)
     writer.marked(MARKS[0])
     declared = datetime.now(UTC)
     declare_schedules(own)

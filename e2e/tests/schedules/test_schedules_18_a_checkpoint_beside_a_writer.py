@@ -27,8 +27,7 @@ def test_a_checkpoint_that_is_made_beside_a_writer_has_each_row_and_payload_of_i
     stack.tools.follow("loader", "--data", "/work/data", "--tables", "flights", say=say)
     goes_in_the_end(request, kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     goes_in_the_end(request, kubectl, "checkpoint", NAME)
-    writer = WriterProcess(stack.tools, WRITTEN)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, WRITTEN).acknowledges(ROWS)
     beside = writer.read_meanwhile()
     beside.acknowledges(1)
 

@@ -42,8 +42,7 @@ def rows_of(stack: Stack, name: str, table: str = TABLE) -> list[int]:
 def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_is_made_anew(stack: Stack) -> None:
     kubectl = stack.kubectl
     declare_archive(stack)
-    writer = WriterProcess(stack.tools, TABLE)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, TABLE).acknowledges(ROWS)
     kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
     stack.sql.switch_over(stack.sql.other())
     writer.acknowledges(ROWS)

@@ -57,8 +57,7 @@ def require_meanwhile(stack: Stack, fault: str, at: datetime, driver: Object) ->
 
 
 def test_three_moments_of_a_log_that_goes_on_are_made_anew_as_the_writer_remembers_them(stack: Stack, own: OwnTablespace) -> None:
-    writer = WriterProcess(own.tools, TABLE)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(own.tools, TABLE).acknowledges(ROWS)
     position, time = moments_of(own, writer)
     writer.acknowledges(ROWS)
 

@@ -78,8 +78,7 @@ def gone(own: OwnTablespace, first: Object) -> None:
 
 
 def test_what_is_older_than_the_window_goes_and_each_moment_of_the_window_can_be_had(own: OwnTablespace) -> None:
-    writer = WriterProcess(own.tools, TABLE)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(own.tools, TABLE).acknowledges(ROWS)
     before = archived(own, own.log_position())
     assert own.get()["status"]["archive"]["expiry"].startswith("nothing expires: ")
     base = own.checkpoint("base")

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -135,10 +134,9 @@ def only_readers_are_served(stack: Stack, stranger: Files) -> None:
     assert not [key for key, became in found.items() if key[1] == "a stranger" and SERVED in became]
 
 
-def others_take_over(stack: Stack, began: float) -> None:
+def others_take_over(stack: Stack) -> None:
     """Comes back once other authorities have taken over, and all is settled."""
     wait_for("other authorities", lambda: rolled(stack), ROLLED, say)
-    say(f"other authorities after {time.monotonic() - began:.0f} s")
     settled(stack)
 
 

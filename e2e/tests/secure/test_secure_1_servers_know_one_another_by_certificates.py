@@ -25,7 +25,7 @@ from secure_steps import (
     secure_stack,
     sql,
 )
-from under_load import SETTLED, all_anew, settled, uids, under_load
+from under_load import SETTLED, all_anew, during, settled, uids, under_load
 
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.certificate_probe import SERVED
@@ -37,7 +37,6 @@ from herdkeeper_e2e.short_lived import Span
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-ROWS = 50
 TOLD = {"zk-zookeeper-0": "Unsuccessful handshake", "bk-bookie-0-0": "TLS Handshake failure", "db-herddb-0": " (plaintext): "}
 """In the log of a server that has refused somebody."""
 MISSING = 5
@@ -57,8 +56,7 @@ def secure(kubectl: Kubectl) -> Iterator[Stack]:
 
 
 def test_nobody_is_served_without_a_certificate_of_the_stack(secure: Stack) -> None:
-    with under_load(secure, "written_with_certificates") as writer:
-        writer.acknowledges(ROWS)
+    with under_load(secure, "written_with_certificates"):
         only_the_stack_is_served(secure)
     for pod, told in TOLD.items():
         assert told in secure.kubectl.run("logs", pod, "--tail=-1"), pod
@@ -73,29 +71,21 @@ def test_nobody_is_served_without_a_certificate_of_the_stack(secure: Stack) -> N
 
 def test_leaders_die_all_servers_are_rolled_and_a_bookie_leaves_under_load(secure: Stack) -> None:
     with under_load(secure, "rolled_with_certificates") as writer:
-        writer.acknowledges(ROWS)
         leaders = {"the SQL leader dies": secure.sql.leader, "the leader of ZooKeeper dies": secure.sql.leader_of_zookeeper}
         for fault, leader in leaders.items():
-            writer.marked(fault)
-            secure.sql.delete(leader(), "--grace-period=0", "--force")
-            writer.acknowledges(ROWS)
+            with during(fault, writer):
+                secure.sql.delete(leader(), "--grace-period=0", "--force")
             settled(secure)
 
-        began, before = time.monotonic(), uids(secure)
-        writer.marked("all servers are rolled")
-        secure.kubectl.want("zookeepercluster", "zk", config={"snapCount": "50000"})
-        secure.kubectl.want("bookkeepercluster", "bk", config={"openFileLimit": "10000"})
-        secure.kubectl.want("herddbcluster", "db", config={"server.checkpoint.period": "900001"})
-        all_anew(secure, before)
-        say(f"rolled in {time.monotonic() - began:.0f} s")
-        writer.acknowledges(ROWS)
-
-        began = time.monotonic()
-        writer.marked("a bookie leaves")
-        secure.kubectl.want("bookkeepercluster", "bk", drain=[0])
-        wait_for("the drain", lambda: drained(secure, [1, 2, 3]), SETTLED, say)
-        say(f"drained in {time.monotonic() - began:.0f} s")
-        writer.acknowledges(ROWS)
+        before = uids(secure)
+        with during("all servers are rolled", writer):
+            secure.kubectl.want("zookeepercluster", "zk", config={"snapCount": "50000"})
+            secure.kubectl.want("bookkeepercluster", "bk", config={"openFileLimit": "10000"})
+            secure.kubectl.want("herddbcluster", "db", config={"server.checkpoint.period": "900001"})
+            all_anew(secure, before)
+        with during("a bookie leaves", writer):
+            secure.kubectl.want("bookkeepercluster", "bk", drain=[0])
+            wait_for("the drain", lambda: drained(secure, [1, 2, 3]), SETTLED, say)
 
 
 def drained(stack: Stack, numbers: list[int]) -> bool | Pending:
@@ -108,21 +98,18 @@ def drained(stack: Stack, numbers: list[int]) -> bool | Pending:
 
 def test_jobs_work_while_all_certificates_end_and_are_renewed(secure: Stack) -> None:
     settled(secure)
-    with under_load(secure, "in_a_closed_ledger") as writer:
-        writer.acknowledges(ROWS)
+    with under_load(secure, "in_a_closed_ledger"):
+        pass
     secure.sql.switch_over(secure.sql.other())  # closes the log's first ledger
     settled(secure)
     secure.tools.run("checker.tables", "--registers", "1")
     connection = str(secure.sql.get("tablespace", "flights")["status"]["connectionSecret"])
     jdbc = JdbcPod(secure.kubectl, "jdbc", connection, "bk-bookie-readers").start()
     with under_load(secure, "renewed_certificates") as writer:
-        driver = jdbc.work(JDBC, "/tmp/history.jsonl")
-        writer.acknowledges(ROWS)
-        driver.acknowledges(ROWS)
-        writer.marked("entries of a bookie go")
-        loss = a_loss(secure)
-        settled(secure)
-        writer.acknowledges(ROWS)
+        driver = jdbc.work(JDBC, "/tmp/history.jsonl").acknowledges()
+        with during("entries of a bookie go", writer):
+            loss = a_loss(secure)
+            settled(secure)
 
         before, began = uids(secure), time.monotonic()
         writer.marked("certificates come that live for minutes")
@@ -139,11 +126,10 @@ def test_jobs_work_while_all_certificates_end_and_are_renewed(secure: Stack) -> 
         assert restarted == {f"zk-zookeeper-{number}" for number in range(3)}
 
         for fault, pod in (("a bookie connects anew", "bk-bookie-1-0"), ("a member connects anew", secure.sql.leader_of_zookeeper())):
-            writer.marked(fault)
-            secure.sql.delete(pod)
-            settled(secure)
-            writer.acknowledges(ROWS)
-            driver.acknowledges(ROWS)
+            with during(fault, writer):
+                secure.sql.delete(pod)
+                settled(secure)
+            driver.acknowledges()
         driver.stop()
     assert outcomes(secure)["bookie", "a reader"] == {SERVED}
 

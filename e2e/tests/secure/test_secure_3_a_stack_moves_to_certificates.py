@@ -3,7 +3,6 @@ lost, and in the end its ports refuse whoever has no certificate of it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,14 +10,13 @@ import pytest
 from conftest import Stack, say
 from own_stack import PLAIN_TEXT
 from secure_steps import only_the_stack_is_served, secure_stack
-from under_load import SETTLED, all_anew, settled, uids, under_load
+from under_load import SETTLED, all_anew, during, settled, uids, under_load
 
 from herdkeeper.api.zookeeper_cluster import NOBODY
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 from herdkeeper_e2e.tools_pod import Database
 from herdkeeper_e2e.waiting import Pending, wait_for
 
-ROWS = 50
 NO_TLS = "the HerdDBCluster db (it has no spec.tls"
 
 
@@ -41,37 +39,31 @@ def wait_until_needed_by(stack: Stack, whom: str) -> None:
         told = needed_by(stack) or ""
         return True if told.startswith(whom) and "), " not in told else Pending(told or "nothing is told")
 
-    began = time.monotonic()
     wait_for(f"plain text to be needed by {whom}", alone, SETTLED, say)
-    say(f"needed by {needed_by(stack)} after {time.monotonic() - began:.0f} s")
+    say(f"needed by {needed_by(stack)}")
 
 
 def test_a_stack_moves_to_certificates_in_place_under_load(stack: Stack) -> None:
     settled(stack)
     before, kubectl = uids(stack), stack.kubectl
     with under_load(stack, "written_in_plain_text") as writer:
-        writer.acknowledges(ROWS)
         writer.marked("both are accepted")
         kubectl.want("zookeepercluster", "zk", security={"mode": "Permissive"})
         wait_until_needed_by(stack, NO_TLS)
         with pytest.raises(KubectlError, match=r"spec\.security\.mode can't become TLS yet.*the HerdDBCluster db"):
             kubectl.want("zookeepercluster", "zk", security={"mode": "TLS"})
-        writer.marked("SQL nodes have certificates")
-        kubectl.want("herddbcluster", "db", tls={"secretName": "db-herddb-identity", "plaintext": "Accepted"})
-        wait_until_needed_by(stack, NOBODY)
-        all_anew(stack, before)
-        writer.acknowledges(ROWS)
+        with during("SQL nodes have certificates", writer):
+            kubectl.want("herddbcluster", "db", tls={"secretName": "db-herddb-identity", "plaintext": "Accepted"})
+            wait_until_needed_by(stack, NOBODY)
+            all_anew(stack, before)
 
     tools = replace(stack.tools, name="tools-with-certificate", database=Database.of(kubectl, "db", "bk", "flights")).start()
     moved = replace(stack, tools=tools)
-    with under_load(moved, "written_with_certificates") as writer:
-        writer.acknowledges(ROWS)
-        writer.marked("plain text is refused")
+    with under_load(moved, "written_with_certificates") as writer, during("plain text is refused", writer):
         kubectl.want("herddbcluster", "db", tls={"plaintext": "Refused"})
         kubectl.want("zookeepercluster", "zk", security={"mode": "TLS"})
         wait_for("plain text to be refused", lambda: needed_by(stack) is None or Pending(f"{needed_by(stack)}"), SETTLED, say)
         settled(moved)
-        writer.acknowledges(ROWS)
 
     only_the_stack_is_served(moved)
     with pytest.raises(KubectlError, match="can't change"):

@@ -4,7 +4,6 @@ acknowledged is lost, and nobody lets in the old ones. What cert-manager signs b
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,7 +22,7 @@ from secure_steps import (
     secure_stack,
     told_of_authorities,
 )
-from under_load import settled, uids, under_load
+from under_load import during, settled, uids, under_load
 
 from herdkeeper.certificates.authority import name_of
 from herdkeeper.shared.names import CERTIFICATE_KEY
@@ -49,7 +48,6 @@ STRANGER: Object = {
     },
 }
 """With the subject of the stack's readers, and the issuer of its authorities."""
-ROWS = 50
 BEGINS = Limit(300, 2)
 
 
@@ -77,6 +75,12 @@ def signed_by_cert_manager(stack: Stack, *secrets: str) -> None:
     secrets_are_shown(stack)
 
 
+def begins(stack: Stack) -> bool | Pending:
+    """Whether the first of the three steps is told of."""
+    told = told_of_authorities(stack) or ""
+    return True if "zk authority 2 follows zk authority 1: step 1 of 3" in told else Pending(told)
+
+
 def test_a_stack_is_founded_with_the_authorities_and_refuses_what_their_issuer_signs_besides(secure: Stack) -> None:
     settled(secure)
     assert [name_of(each.signing.certificate) for each in authorities(secure)] == ["zk authority 1", "zk quorum authority 1"]
@@ -90,22 +94,13 @@ def test_authorities_with_other_keys_take_over_under_load_and_the_old_ones_are_r
     before, old = uids(secure), held(secure, "bk-bookie-readers")
     security = {field: {"secretName": each["secretName"].replace("-1", "-2")} for field, each in ENSEMBLE["security"].items()}
     with under_load(secure, "authorities_of_cert_manager") as writer:
-        writer.acknowledges(ROWS)
-        began = time.monotonic()
-        writer.marked("other authorities are named")
-        secure.kubectl.want("zookeepercluster", "zk", security=security)
-        secure.kubectl.apply_all(FOLLOWING)
-
-        def begins() -> bool | Pending:
-            told = told_of_authorities(secure) or ""
-            return True if "zk authority 2 follows zk authority 1: step 1 of 3" in told else Pending(told)
-
-        wait_for("the first step", begins, BEGINS, say)
-        say(f"the roll begins after {time.monotonic() - began:.0f} s")
-        others_take_over(secure, began)
-        writer.marked("the old authorities are gone")
-        signed_by_cert_manager(secure, "zk-authority-2", "zk-quorum-authority-2")
-        writer.acknowledges(ROWS)
+        with during("other authorities are named", writer):
+            secure.kubectl.want("zookeepercluster", "zk", security=security)
+            secure.kubectl.apply_all(FOLLOWING)
+            wait_for("the first step", lambda: begins(secure), BEGINS, say)
+            others_take_over(secure)
+        with during("the old authorities are gone", writer):
+            signed_by_cert_manager(secure, "zk-authority-2", "zk-quorum-authority-2")
     restarted = {name for name, uid in uids(secure).items() if before.get(name) != uid}
     assert restarted == {f"zk-zookeeper-{number}" for number in range(3)}
     only_readers_are_served(secure, old)

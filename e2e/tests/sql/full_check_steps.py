@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conftest import Stack, say
-from sql_steps import processes
+from sql_steps import answer_to, processes
 
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -30,6 +30,16 @@ def next_check(stack: Stack, before: Object) -> Object:
     verdicts = ", ".join(f"{each['node']} {each['verdict']} {each.get('differentTables', '')}".strip() for each in found["replicas"])
     stopped = f"writes stopped for {found['writesStoppedSeconds']} s in all, {found['longestWritesStoppedSeconds']} s in one piece"
     say(f"{found['startedAt']} to {found['completedAt']}: {len(found['tables'])} tables, {stopped}; {verdicts}")
+    return found
+
+
+def check_on_request(stack: Stack, written: str) -> Object:
+    """The full check that a person asks for, once every follower is judged."""
+    before = full_check(stack)
+    answer = answer_to(stack, "full-check", "now")
+    assert answer.startswith("done: "), answer
+    found = next_check(stack, before)
+    every_follower_is_judged(stack, found, written)
     return found
 
 

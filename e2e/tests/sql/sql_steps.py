@@ -12,7 +12,6 @@ from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
-ROWS = 50
 CHANGE = Limit(900, 1)
 ANSWERED = Limit(240, 1)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import yaml
 from conftest import Stack, say
 from driver_steps import contents
-from full_check_steps import every_follower_is_judged, full_check, next_check
+from full_check_steps import check_on_request
 from runs import status_of
-from sql_steps import answer_to, settled_on
+from sql_steps import settled_on
 
 from herdkeeper_e2e.checker import workload_plan
 from herdkeeper_e2e.checker.contents import Contents
@@ -99,10 +99,7 @@ def contradictions_of_each_copy(other: Stack) -> list[str]:
 def leader_and_followers_are_alike(stack: Stack, written: str) -> None:
     """By a full check of all tables, with the one that was `written` among them."""
     settled_on(stack, sorted(stack.sql.replicas()))
-    before = full_check(stack)
-    answer = answer_to(stack, "full-check", "now")
-    assert answer.startswith("done: "), answer
-    every_follower_is_judged(stack, next_check(stack, before), written)
+    check_on_request(stack, written)
 
 
 def log_and_follower_are_alike(stack: Stack) -> None:

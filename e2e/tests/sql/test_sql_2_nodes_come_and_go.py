@@ -4,10 +4,10 @@ row. The Service of the leader leads to whoever leads."""
 from __future__ import annotations
 
 import json
-import time
 
 from conftest import Stack, say
-from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, settled_on
+from sql_steps import CHANGE, connection_of, each_copy_has_every_row, settled_on
+from under_load import during
 
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -25,27 +25,18 @@ def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Sta
     two = [f"db-herddb-{number}" for number in range(2)]
     third = "db-herddb-2"
     settled_on(stack, two)
-    writer = WriterProcess(stack.tools, "third_copy")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "third_copy").acknowledges()
 
-    began = time.monotonic()
-    writer.order("mark a third node and copy come")
-    stack.kubectl.want("herddbcluster", "db", replicas=3)
-    stack.kubectl.want("tablespace", "flights", replicas=3)
-    settled_on(stack, [*two, third])
-    say(f"a third copy after {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
-    writer.order("mark the third leads")
-    stack.sql.switch_over(third)
-    writer.acknowledges(ROWS)
-
-    began = time.monotonic()
-    writer.order("mark the third, which leads, leaves")
-    stack.kubectl.want("tablespace", "flights", replicas=2)
-    stack.kubectl.want("herddbcluster", "db", replicas=2)
-    settled_on(stack, two)
-    say(f"it has left after {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
+    with during("a third node and copy come", writer):
+        stack.kubectl.want("herddbcluster", "db", replicas=3)
+        stack.kubectl.want("tablespace", "flights", replicas=3)
+        settled_on(stack, [*two, third])
+    with during("the third leads", writer):
+        stack.sql.switch_over(third)
+    with during("the third, which leads, leaves", writer):
+        stack.kubectl.want("tablespace", "flights", replicas=2)
+        stack.kubectl.want("herddbcluster", "db", replicas=2)
+        settled_on(stack, two)
     assert not [path for path in stack.tools.znodes() if third in path]
     each_copy_has_every_row(stack, writer)
 
@@ -53,18 +44,14 @@ def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Sta
 def rows_outlive_the_volume_of(stack: Stack, role: str, node: str, then_leads: str) -> None:
     """A node that has this role loses its volume under a writer, and is made anew while `then_leads` leads."""
     nodes = sorted(stack.sql.replicas())
-    writer = WriterProcess(stack.tools, f"wiped_{role}")
-    writer.acknowledges(ROWS)
-    began = time.monotonic()
-    writer.order(f"mark a {role} loses its volume")
-    wiped(stack, node)
-    # not by an acknowledged row: a leader without a volume may have acknowledged until its process ended
-    wait_for(f"{then_leads} to lead", lambda: stack.sql.leader() == then_leads or Pending("another one leads"), CHANGE)
-    writer.acknowledges(ROWS)
-    settled_on(stack, nodes)
-    say(f"made anew after {time.monotonic() - began:.0f} s")
-    assert stack.sql.leader() == then_leads
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, f"wiped_{role}").acknowledges()
+    with during(f"a {role} loses its volume", writer):
+        wiped(stack, node)
+        # not by an acknowledged row: a leader without a volume may have acknowledged until its process ended
+        wait_for(f"{then_leads} to lead", lambda: stack.sql.leader() == then_leads or Pending("another one leads"), CHANGE)
+        writer.acknowledges()
+        settled_on(stack, nodes)
+        assert stack.sql.leader() == then_leads
     each_copy_has_every_row(stack, writer)
 
 

@@ -5,17 +5,16 @@ schedule, and how long writes stood still for it."""
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Stack, say
 from driver_steps import contents, drivers_lost_nothing, empty_checker_tables
-from full_check_steps import CHECKED, every_follower_is_judged, full_check, next_check
+from full_check_steps import CHECKED, check_on_request, every_follower_is_judged, full_check, next_check
 from own_stack import plain_stack
-from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, processes, settled_on
-from under_load import lost_nothing
+from sql_steps import connection_of, each_copy_has_every_row, processes, settled_on
+from under_load import during, lost_nothing, others
 
 from herdkeeper_e2e.certificates import Authority, Issued
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
@@ -42,17 +41,11 @@ def plain(kubectl: Kubectl) -> Iterator[Stack]:
 
 
 def rolled(stack: Stack, change: Callable[[], None]) -> None:
-    """Every SQL node was started anew after the change, and all is settled again; prints how long that took."""
-    began, before = time.monotonic(), processes(stack)
+    """Every SQL node was started anew after the change, and all is settled again."""
+    before = processes(stack)
     change()
-
-    def anew() -> bool | Pending:
-        old = sorted(set(processes(stack).values()) & set(before.values()))
-        return Pending(f"{len(old)} of {len(before)} SQL nodes are still the old ones") if old else True
-
-    wait_for("other processes", anew, CHANGE, say)
+    others(stack, before)
     settled_on(stack, sorted(before))
-    say(f"all SQL nodes rolled after {time.monotonic() - began:.0f} s")
 
 
 def asked(stack: Stack, authorities: str) -> list[Object]:
@@ -112,46 +105,41 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
     jdbc = start_drivers(stack)
     histories = ["/tmp/history-before.jsonl", "/tmp/history-after.jsonl"]
     drivers: SteeredProcess = jdbc.work(BEFORE, histories[0])
-    writer = WriterProcess(stack.tools, "encrypted")
-    writer.acknowledges(ROWS)
-    drivers.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "encrypted").acknowledges()
+    drivers.acknowledges()
 
     with pytest.raises(KubectlError, match="must be Accepted when TLS is added"):
         stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Refused"})
     assert encrypted(stack) is None
-    writer.order("mark TLS comes, plaintext stays")
-    rolled(stack, lambda: stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Accepted"}))
-    assert encrypted(stack) is True
-    clients_are_told(stack, authority.certificate)
-    assert spoken(stack, authority.certificate) == [(first.fingerprint, True)] * 2
-    writer.acknowledges(ROWS)
-    drivers.acknowledges(ROWS)
+    with during("TLS comes, plaintext stays", writer):
+        rolled(stack, lambda: stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Accepted"}))
+        assert encrypted(stack) is True
+        clients_are_told(stack, authority.certificate)
+        assert spoken(stack, authority.certificate) == [(first.fingerprint, True)] * 2
+    drivers.acknowledges()
 
     drivers.stop()
     drivers = jdbc.work(AFTER, histories[1])
-    drivers.acknowledges(ROWS)
-    writer.order("mark plaintext goes")
-    rolled(stack, lambda: stack.kubectl.want("herddbcluster", "db", tls={"plaintext": "Refused"}))
-    assert encrypted(stack) is True
-    assert spoken(stack, authority.certificate) == [(first.fingerprint, False)] * 2
-    with pytest.raises(KubectlError, match="CERTIFICATE_VERIFY_FAILED"):
-        asked(stack, stranger.certificate)
-    writer.acknowledges(ROWS)
-    drivers.acknowledges(ROWS)
+    drivers.acknowledges()
+    with during("plaintext goes", writer):
+        rolled(stack, lambda: stack.kubectl.want("herddbcluster", "db", tls={"plaintext": "Refused"}))
+        assert encrypted(stack) is True
+        assert spoken(stack, authority.certificate) == [(first.fingerprint, False)] * 2
+        with pytest.raises(KubectlError, match="CERTIFICATE_VERIFY_FAILED"):
+            asked(stack, stranger.certificate)
+    drivers.acknowledges()
 
-    began, before = time.monotonic(), processes(stack)
-    writer.order("mark the certificate is renewed")
-    serve(stack, second)
+    before = processes(stack)
 
     def renewed() -> bool | Pending:
         old = [each["host"] for each in asked(stack, authority.certificate) if each["certificate"] != second.fingerprint]
         return Pending(f"{len(old)} of {len(before)} SQL nodes still show the old certificate") if old else True
 
-    wait_for("the renewed certificate", renewed, RENEWED, say)
-    say(f"served by every node after {time.monotonic() - began:.0f} s")
-    assert processes(stack) == before, "no node is restarted for it"
-    writer.acknowledges(ROWS)
-    drivers.acknowledges(ROWS)
+    with during("the certificate is renewed", writer):
+        serve(stack, second)
+        wait_for("the renewed certificate", renewed, RENEWED, say)
+        assert processes(stack) == before, "no node is restarted for it"
+    drivers.acknowledges()
 
     drivers.stop()
     found = [contents(stack)]
@@ -162,17 +150,11 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
 def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_schedule(stack: Stack) -> None:
     settled_on(stack, sorted(processes(stack)))
     written = "checked_meanwhile"
-    writer = WriterProcess(stack.tools, written)
-    writer.acknowledges(ROWS)
-    before = full_check(stack)
-    writer.order("mark a full check on request")
-    answer = answer_to(stack, "full-check", "now")
-    assert answer.startswith("done: "), answer
-    first = next_check(stack, before)
-    every_follower_is_judged(stack, first, written)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, written).acknowledges()
+    with during("a full check on request", writer):
+        first = check_on_request(stack, written)
 
-    writer.order("mark a full check by schedule")
+    writer.marked("a full check by schedule")
     stack.kubectl.want("tablespace", TABLESPACE, fullCheck={"schedule": "* * * * *", "startingDeadlineSeconds": 30})
     second = next_check(stack, first)
     stack.kubectl.want("tablespace", TABLESPACE, fullCheck=None)
@@ -186,5 +168,5 @@ def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_
         return full_check(stack)["schedule"]["declared"] == weekly or Pending("the other schedule is still told of")
 
     wait_for("the weekly schedule", weekly_again, CHECKED, say)
-    writer.acknowledges(ROWS)
+    writer.acknowledges()
     lost_nothing(writer)

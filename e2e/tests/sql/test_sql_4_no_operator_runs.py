@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from conftest import Stack, say
 from leadership_steps import led_by, operator_away, record_of, same_leadership
-from sql_steps import ROWS, each_copy_has_every_row, settled_on
+from sql_steps import each_copy_has_every_row, settled_on
+from under_load import during
 
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.waiting import Limit
@@ -25,26 +26,23 @@ def test_herddb_replaces_a_hung_leader_without_an_operator_and_the_operator_that
     settled_on(stack, nodes)
     leader, other = stack.sql.leader(), stack.sql.other()
     longest = patience_of_herddb(stack) + MARGIN_SECONDS
-    writer = WriterProcess(stack.tools, "no_operator")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "no_operator").acknowledges()
 
     before = record_of(stack)
     try:
         with operator_away(stack):
-            writer.marked("the leader hangs, no operator runs")
-            stack.sql.signal("STOP", leader)
-            taken = led_by(stack, other, Limit(longest))
-            writer.acknowledges(ROWS)
+            with during("the leader hangs, no operator runs", writer):
+                stack.sql.signal("STOP", leader)
+                taken = led_by(stack, other, Limit(longest))
             assert taken.version == before.version + 1, "one change of the record, by the follower"
         writer.order("mark the operator is back, the old leader hangs")
-        writer.acknowledges(ROWS)
+        writer.acknowledges()
         assert same_leadership(taken, record_of(stack))
     finally:
         stack.sql.resume(leader)
-    writer.order("mark the old leader goes on")
-    writer.acknowledges(ROWS)
-    settled_on(stack, nodes)
-    writer.acknowledges(ROWS)
+    with during("the old leader goes on", writer):
+        writer.acknowledges()
+        settled_on(stack, nodes)
     assert same_leadership(taken, record_of(stack)), "there was no reason for another leader"
     assert stack.sql.leader() == other
 

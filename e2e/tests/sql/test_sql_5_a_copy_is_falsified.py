@@ -10,7 +10,8 @@ import pytest
 from conftest import Stack, goes_in_the_end, say
 from leadership_steps import operator_away, record_of, same_leadership
 from runs import SMALL, claimed
-from sql_steps import CHANGE, ROWS, answer_to, each_copy_has_every_row, settled_on
+from sql_steps import CHANGE, answer_to, each_copy_has_every_row, settled_on
+from under_load import during
 
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e.conditions import message_of
@@ -131,7 +132,7 @@ def keeps_from_leading(stack: Stack, writer: WriterProcess, node: str, leader: s
             assert same_leadership(before, record_of(stack))
         finally:
             stack.sql.resume(leader)
-        writer.acknowledges(ROWS)
+        writer.acknowledges()
         assert same_leadership(before, record_of(stack))
 
 
@@ -156,8 +157,7 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", FILES, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoints", "-l", f"scenario={TABLE}")
     stack.kubectl.apply(volume_claim(FILES))
-    writer = WriterProcess(stack.tools, "beside_a_false_row")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "beside_a_false_row").acknowledges()
     stack.tools.run(
         "query",
         f"CREATE TABLE {TABLE} (id int primary key, payload string)",
@@ -166,7 +166,7 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
     # as if it had been made anew before: then it stays on the list, barred, until somebody has looked at it
     at = said_by(stack, leader)["log"]
     annotate(stack, f"{follower}={at['ledgerId']},{at['entryId']}")
-    writer.acknowledges(ROWS)
+    writer.acknowledges()
 
     written_to_disk(stack, follower)
     falsify(stack, follower)
@@ -182,9 +182,8 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
     assert asked.startswith(f"refused: {follower} can't lead now: it had other rows than the log at LSN ")
     keeps_from_leading(stack, writer, follower, leader)
 
-    writer.order("mark the copy is made anew")
-    made_anew(stack, follower)
-    writer.acknowledges(ROWS)
+    with during("the copy is made anew", writer):
+        made_anew(stack, follower)
     found = compared(stack, "falsified-2")
     assert (found["node"], found["result"]) == (follower, "Equal")
     verified(stack, "Verified")

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from conftest import Stack, say
 from leadership_steps import Record, led_by, moves, record_of, same_leadership
-from sql_steps import CHANGE, ROWS, answer_to, each_copy_has_every_row, settled_on
+from sql_steps import CHANGE, answer_to, each_copy_has_every_row, settled_on
+from under_load import during
 
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -22,10 +23,9 @@ def killed(stack: Stack, writer: WriterProcess, node: str, mark: str) -> Record:
     """The leader is killed at once; the record once the other one leads, writes go on, and the killed one follows."""
     nodes = sorted(stack.sql.replicas())
     (other,) = (each for each in nodes if each != node)
-    writer.marked(mark)
-    stack.sql.signal("KILL", node)
-    found = led_by(stack, other, FAILED_OVER)
-    writer.acknowledges(ROWS)
+    with during(mark, writer):
+        stack.sql.signal("KILL", node)
+        found = led_by(stack, other, FAILED_OVER)
     settled_on(stack, nodes)
     return found
 
@@ -44,7 +44,7 @@ def unchanged(stack: Stack, since: Record, seconds: float) -> None:
 def leads_again(stack: Stack, writer: WriterProcess, preferred: str) -> Record:
     """The record once the preferred node has its leadership back, and writes there."""
     found = led_by(stack, preferred, Limit(HEALTHY_SECONDS + MARGIN_SECONDS))
-    writer.acknowledges(ROWS)
+    writer.acknowledges()
     assert f"since {preferred} is preferred and healthy" in moves(stack)[-1]
     settled_on(stack, sorted(stack.sql.replicas()))
     return found
@@ -53,8 +53,7 @@ def leads_again(stack: Stack, writer: WriterProcess, preferred: str) -> Record:
 def test_a_preferred_leader_that_was_killed_leads_again_with_failback_and_never_without(stack: Stack) -> None:
     settled_on(stack, sorted(stack.sql.replicas()))
     preferred = stack.sql.leader()
-    writer = WriterProcess(stack.tools, "preferred")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "preferred").acknowledges()
     try:
         stack.kubectl.want("tablespace", TABLESPACE, preferredLeader=preferred, failback="Never")
         took_over = killed(stack, writer, preferred, "the preferred leader is killed, failback Never")
@@ -80,8 +79,7 @@ def test_a_request_for_another_leader_is_met_once_or_refused_with_the_reason(sta
     nodes = sorted(stack.sql.replicas())
     settled_on(stack, nodes)
     leader, other = stack.sql.leader(), stack.sql.other()
-    writer = WriterProcess(stack.tools, "asked_for")
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, "asked_for").acknowledges()
     before = record_of(stack)
 
     assert answer_to(stack, "switchover", leader) == f"done: {leader} already leads"
@@ -96,14 +94,13 @@ def test_a_request_for_another_leader_is_met_once_or_refused_with_the_reason(sta
     assert hung.startswith(f"refused: {other} can't lead now: it does not answer")
     settled_on(stack, nodes)
     assert same_leadership(before, record_of(stack))
-    writer.acknowledges(ROWS)
+    writer.acknowledges()
 
-    writer.marked("a request that is met")
-    assert answer_to(stack, "switchover", other) == f"done: led by {other}, since {other} was requested"
-    met = led_by(stack, other, CHANGE)
-    assert met.version == before.version + 1
-    writer.acknowledges(ROWS)
     told = f"done: led by {other}, since {other} was requested"
+    with during("a request that is met", writer):
+        assert answer_to(stack, "switchover", other) == told
+        met = led_by(stack, other, CHANGE)
+        assert met.version == before.version + 1
 
     def tells() -> bool | Pending:
         status = stack.sql.get("tablespace", TABLESPACE)["status"]

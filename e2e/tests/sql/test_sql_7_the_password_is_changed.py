@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from dataclasses import replace
 
 import pytest
 from conftest import Stack, say
-from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, settled_on
+from sql_steps import CHANGE, connection_of, each_copy_has_every_row, settled_on
+from under_load import during
 
 from herdkeeper_e2e.kubectl import KubectlError
 from herdkeeper_e2e.tools_pod import ToolsPod
@@ -55,16 +55,12 @@ def test_another_password_takes_hold_under_a_writer_that_loses_nothing(stack: St
     before = connection_of(stack)["password"]
     secret, password = str(stack.sql.get("herddbcluster", "db")["status"]["credentialsSecret"]), secrets.token_urlsafe(24)
     clients = ToolsPod(stack.kubectl, "both-passwords", stack.tools.database, next_password=password).start()
-    writer = WriterProcess(clients, TABLE)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(clients, TABLE).acknowledges()
     assert taken(clients, nodes) == dict.fromkeys(nodes, OLD)
 
-    began = time.monotonic()
-    writer.marked("another password")
-    stack.kubectl.run("patch", "secret", secret, "--type", "merge", "-p", json.dumps({"stringData": {"password": password}}))
-    all_take_the_new_one(clients, nodes)
-    say(f"every node takes the new password, and not the old one, after {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
+    with during("every node takes the new password, and not the old one", writer):
+        stack.kubectl.run("patch", "secret", secret, "--type", "merge", "-p", json.dumps({"stringData": {"password": password}}))
+        all_take_the_new_one(clients, nodes)
 
     def told() -> bool | Pending:
         found = connection_of(stack)["password"]
@@ -76,6 +72,6 @@ def test_another_password_takes_hold_under_a_writer_that_loses_nothing(stack: St
         stack.tools.run("query", COUNT)
     started_anew(stack.tools)
     assert stack.tools.query(COUNT)[0]["n"] > 0
-    writer.acknowledges(ROWS)
+    writer.acknowledges()
     each_copy_has_every_row(stack, writer)
     stack.kubectl.run("delete", "pod", clients.name)

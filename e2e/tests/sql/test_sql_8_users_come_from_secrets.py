@@ -4,13 +4,13 @@ of who goes is cut, and no acknowledged row is lost."""
 from __future__ import annotations
 
 import json
-import time
 from base64 import b64encode
 
 import pytest
 from conftest import Stack, say
 from driver_steps import contents, drivers_lost_nothing, empty_checker_tables
-from sql_steps import ROWS, connection_of, each_copy_has_every_row, processes, settled_on
+from sql_steps import connection_of, each_copy_has_every_row, processes, settled_on
+from under_load import during
 
 from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
 from herdkeeper_e2e.checker.workload_plan import Share
@@ -58,8 +58,7 @@ def revision(stack: Stack) -> str:
 
 
 def taken_up(stack: Stack, what: str, before: str, users: list[str]) -> None:
-    """Other users than before are in force on every node; prints how long that took."""
-    began = time.monotonic()
+    """Other users than before are in force on every node."""
 
     def ask() -> bool | Pending:
         found = database(stack)
@@ -71,7 +70,6 @@ def taken_up(stack: Stack, what: str, before: str, users: list[str]) -> None:
         return True if found["status"]["users"] == users else Pending(f"{found['status']['users']} may log in")
 
     wait_for(what, ask, TAKEN_UP, say)
-    say(f"{what}: in force on every node after {time.monotonic() - began:.0f} s")
 
 
 def answered_as(stack: Stack, username: str, password: str) -> bool:
@@ -100,8 +98,7 @@ def test_users_come_are_changed_and_go_without_a_restart_and_without_losing_a_ro
     administrator = connection_of(stack)
     name, old_password = str(administrator["user"]), str(administrator["password"])
     before, known = processes(stack), revision(stack)
-    writer = WriterProcess(stack.tools, TABLE)
-    writer.acknowledges(ROWS)
+    writer = WriterProcess(stack.tools, TABLE).acknowledges()
 
     writer.order("mark a user is declared")
     put_login(stack, "first")
@@ -111,7 +108,7 @@ def test_users_come_are_changed_and_go_without_a_restart_and_without_losing_a_ro
     assert not answered_as(stack, USER, "another")
     jdbc = drivers_of_the_user(stack, "first")
     drivers = jdbc.work(DRIVERS, HISTORY)
-    drivers.acknowledges(ROWS)
+    drivers.acknowledges()
 
     writer.order("mark the user gets another password")
     known = revision(stack)
@@ -119,29 +116,26 @@ def test_users_come_are_changed_and_go_without_a_restart_and_without_losing_a_ro
     taken_up(stack, "the user's other password", known, [name, USER])
     assert answered_as(stack, USER, "second")
     assert not answered_as(stack, USER, "first")
-    drivers.acknowledges(ROWS)  # over the connection that it has
+    drivers.acknowledges()  # over the connection that it has
 
     for password, old in (("rotated-by-a-scenario", old_password), (old_password, "rotated-by-a-scenario")):
-        writer.order(f"mark the administrator gets the password {'back' if password == old_password else 'of another'}")
-        known = revision(stack)
-        put_administrators_password(stack, password)
-        taken_up(stack, "the administrator's other password", known, [name, USER])
-        assert answered_as(stack, name, password)
-        assert not answered_as(stack, name, old)
-        writer.acknowledges(ROWS)
-        drivers.acknowledges(ROWS)
+        with during(f"the administrator gets the password {'back' if password == old_password else 'of another'}", writer):
+            known = revision(stack)
+            put_administrators_password(stack, password)
+            taken_up(stack, "the administrator's other password", known, [name, USER])
+            assert answered_as(stack, name, password)
+            assert not answered_as(stack, name, old)
+        drivers.acknowledges()
 
     drivers.stop()
-    own = WriterProcess(stack.tools.as_user(USER, "second"), "by_the_user")
-    own.acknowledges(ROWS)
-    writer.order("mark the user goes")
-    known = revision(stack)
-    stack.kubectl.want("herddbcluster", "db", users=None)
-    with pytest.raises(ProgramEndedError):  # its connection was closed, and another one refused
-        own.acknowledges(NEVER, TAKEN_UP)
-    taken_up(stack, "the user's end", known, [name])
-    assert not answered_as(stack, USER, "second")
-    writer.acknowledges(ROWS)
+    own = WriterProcess(stack.tools.as_user(USER, "second"), "by_the_user").acknowledges()
+    with during("the user goes", writer):
+        known = revision(stack)
+        stack.kubectl.want("herddbcluster", "db", users=None)
+        with pytest.raises(ProgramEndedError):  # its connection was closed, and another one refused
+            own.acknowledges(NEVER, TAKEN_UP)
+        taken_up(stack, "the user's end", known, [name])
+        assert not answered_as(stack, USER, "second")
     assert processes(stack) == before, "no node is restarted for any of it"
 
     kept = json.loads(stack.tools.run("reader", "--table", "by_the_user", "--history", "/tmp/history-of-by_the_user"))

@@ -17,6 +17,11 @@ def bookies(stack: Stack) -> Object:
     return stack.sql.get("bookkeepercluster", "bk")
 
 
+def numbers_of(stack: Stack) -> list[int]:
+    """Of the bookies that there are."""
+    return [int(bookie["number"]) for bookie in bookies(stack)["status"]["bookies"]]
+
+
 def want(stack: Stack, **spec: object) -> None:
     stack.kubectl.want("bookkeepercluster", "bk", **spec)
 

@@ -29,6 +29,13 @@ def kept_all(client: LedgerClient) -> ClientReport:
     return report
 
 
+def all_is_whole(load: Load, name: str, silent_seconds: float = 0.0) -> None:
+    """Nothing is lost, the stack is Ready again, and has all copies."""
+    stops = both_lost_nothing(load, silent_seconds)
+    load.stack.wait_until_ready()
+    made_whole(load.stack, name, stops)
+
+
 def found_nothing(stack: Stack, name: str) -> Object:
     """The status of an audit of every copy of every entry of the quickstart's bookies."""
     return found_nothing_in(stack, "bk", name)

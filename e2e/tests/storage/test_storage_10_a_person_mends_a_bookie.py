@@ -6,15 +6,14 @@ from __future__ import annotations
 import re
 import time
 
-from bookie_steps import LONG, bookies, settled_on
+from bookie_steps import LONG, bookies, numbers_of, settled_on
 from conftest import Stack, say
 from load import Load
-from proof import both_lost_nothing, made_whole
+from proof import all_is_whole
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.waiting import Pending, wait_for
 
-ROWS = 50
 SHELL = "/opt/bookkeeper/entrypoint.sh"
 DELETE = """
 import sys
@@ -52,10 +51,9 @@ def the_command(bookie_id: str) -> list[str]:
 
 def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_for_it(stack: Stack) -> None:
     stack.wait_until_ready()
-    load = Load(stack, "recovered_by_hand")
-    load.acknowledges(ROWS)
+    load = Load(stack, "recovered_by_hand").acknowledges()
     stack.sql.switch_over(stack.sql.other())  # closes the log's ledger
-    load.acknowledges(ROWS)
+    load.acknowledges()
     held = {each["bookieId"]: closed_ledgers_of(stack, each["bookieId"]) for each in bookies(stack)["status"]["bookies"]}
     bookie = next(each for each in bookies(stack)["status"]["bookies"] if held[each["bookieId"]])
     name, bookie_id = f"bk-bookie-{bookie['number']}", bookie["bookieId"]
@@ -69,7 +67,7 @@ def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_
         return True if found["state"] == "Away" else Pending(f"{name}: {found['state']}")
 
     wait_for(f"{name} to be away", away, LONG, say)
-    load.acknowledges(ROWS)
+    load.acknowledges()
     began, closed = time.monotonic(), closed_ledgers_of(stack, bookie_id)
     in_autorecovery(stack, *the_command(bookie_id))
     say(f"{len(closed)} closed ledgers of a bookie were copied in {time.monotonic() - began:.0f} s")
@@ -78,11 +76,10 @@ def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_
     assert closed & closed_ledgers_of(stack, bookie_id) == set()
 
     stack.kubectl.run("annotate", "bookkeepercluster", "bk", "herdkeeper.io/paused-")
-    settled_on(stack, [each["number"] for each in bookies(stack)["status"]["bookies"]])
+    settled_on(stack, numbers_of(stack))
     stack.wait_until_ready()
-    load.acknowledges(ROWS)
-    stops = both_lost_nothing(load)
-    made_whole(stack, "after-a-recovery-by-hand", stops)
+    load.acknowledges()
+    all_is_whole(load, "after-a-recovery-by-hand")
 
 
 def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_its_data(stack: Stack) -> None:
@@ -92,8 +89,7 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     pod = f"bk-bookie-{bookie['number']}-0"
     path = f"{found['ledgersRoot']}/cookies/{bookie['bookieId']}"
     operator = stack.tools.as_operator()
-    load = Load(stack, "without_a_cookie")
-    load.acknowledges(ROWS)
+    load = Load(stack, "without_a_cookie").acknowledges()
     cookie = operator.script(READ, found["zooKeeperAddress"], path)
 
     load.order("mark a cookie deleted, and its bookie restarted")
@@ -110,6 +106,5 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     settled_on(stack, [each["number"] for each in found["bookies"]])
     stack.wait_until_ready()
     assert operator.script(READ, found["zooKeeperAddress"], path) == cookie
-    load.acknowledges(ROWS)
-    stops = both_lost_nothing(load)
-    made_whole(stack, "after-a-cookie", stops)
+    load.acknowledges()
+    all_is_whole(load, "after-a-cookie")

@@ -3,20 +3,18 @@ step of it. Nothing is lost, and the audit finds nothing."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
-from bookie_steps import bookies, settled_on, settled_with_others_for, waits_for, want
-from conftest import Stack, say
+from bookie_steps import bookies, numbers_of, settled_on, settled_with_others_for, waits_for, want
+from conftest import Stack
 from load import Load
 from operator_death import Step, dies_after_each
 from proof import both_lost_nothing, found_nothing, made_whole
 from runs import audited
+from under_load import during
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
-
-ROWS = 50
 
 
 def objects_of(stack: Stack, number: int) -> list[str]:
@@ -113,18 +111,14 @@ def pods(stack: Stack) -> dict[str, tuple[str, bool]]:
 
 def test_a_bookie_in_the_middle_is_drained_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
     leaving = bookies(stack)["status"]["bookies"][1]["bookieId"]
-    load = Load(stack, "drained_under_load")
-    load.acknowledges(ROWS)
+    load = Load(stack, "drained_under_load").acknowledges()
 
     want(stack, bookies=3)
     waits_for(stack, "TooFewBookies")  # ensembles of three, and one to spare
     want(stack, bookies=4, drain=[1])
-    began = time.monotonic()
-    load.order("mark a bookie drained")
-    dies_after_each(stack, steps_of_a_drain(1), repairs(stack, "beside-deaths"))
-    drained(stack, [0, 2, 3, 4])
-    say(f"drained in {time.monotonic() - began:.0f} s")
-    load.acknowledges(ROWS)
+    with during("a bookie drained", load):
+        dies_after_each(stack, steps_of_a_drain(1), repairs(stack, "beside-deaths"))
+        drained(stack, [0, 2, 3, 4])
 
     assert objects_of(stack, 1) == []
     assert not [path for path in stack.tools.znodes() if leaving in path]
@@ -133,25 +127,18 @@ def test_a_bookie_in_the_middle_is_drained_under_load_and_the_operator_dies_afte
 
 
 def test_four_bookies_become_six_and_four_again_under_load(stack: Stack) -> None:
-    four = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
-    load = Load(stack, "four_six_four")
-    load.acknowledges(ROWS)
-    began = time.monotonic()
-    load.order("mark four bookies become six")
-    want(stack, bookies=6, drain=[])
-    settled_with_others_for(stack, set(), 6)
-    say(f"four became six in {time.monotonic() - began:.0f} s")
+    four = numbers_of(stack)
+    load = Load(stack, "four_six_four").acknowledges()
+    with during("four bookies become six", load):
+        want(stack, bookies=6, drain=[])
+        settled_with_others_for(stack, set(), 6)
     racks = {bookie["rack"] for bookie in bookies(stack)["status"]["bookies"]}
     assert len(racks) == 3, racks
-    load.acknowledges(ROWS)
 
-    began = time.monotonic()
-    load.order("mark six bookies become four")
-    others = {bookie["number"] for bookie in bookies(stack)["status"]["bookies"]} - set(four)
-    want(stack, bookies=4)
-    drained(stack, four)
-    say(f"six became four in {time.monotonic() - began:.0f} s")
-    load.acknowledges(ROWS)
+    others = set(numbers_of(stack)) - set(four)
+    with during("six bookies become four", load):
+        want(stack, bookies=4)
+        drained(stack, four)
     assert [objects_of(stack, number) for number in sorted(others)] == [[], []]
     both_lost_nothing(load)
     found_nothing(stack, "after-six")
@@ -159,17 +146,13 @@ def test_four_bookies_become_six_and_four_again_under_load(stack: Stack) -> None
 
 def test_a_configuration_is_rolled_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
     leader = stack.sql.leader()
-    numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
-    load = Load(stack, "rolled_under_load")
-    load.acknowledges(ROWS)
-    began = time.monotonic()
-    load.order("mark all bookies restarted")
+    numbers = numbers_of(stack)
+    load = Load(stack, "rolled_under_load").acknowledges()
     steps = steps_of_a_roll(stack)
-    want(stack, config={"openFileLimit": "10000"})
-    dies_after_each(stack, steps)
-    settled_on(stack, numbers)
-    say(f"rolled in {time.monotonic() - began:.0f} s")
-    load.acknowledges(ROWS)
+    with during("all bookies restarted", load):
+        want(stack, config={"openFileLimit": "10000"})
+        dies_after_each(stack, steps)
+        settled_on(stack, numbers)
     stops = both_lost_nothing(load)
     assert stack.sql.leader() == leader, "clients of the bookies lost more than one at a time"
     stack.wait_until_ready()

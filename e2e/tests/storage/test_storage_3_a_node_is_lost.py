@@ -4,22 +4,21 @@ on the machines that are left."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
-from bookie_steps import bookies, settled_on, settled_with_others_for, want
+from bookie_steps import bookies, numbers_of, settled_on, settled_with_others_for, want
 from conftest import Stack, say
 from load import Load
-from proof import both_lost_nothing, made_whole
+from proof import all_is_whole
 from stops import SILENCE_SECONDS
+from under_load import during, uids
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import SERVERS, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-ROWS = 50
 DELAY_SECONDS = 30
 SILENT = Limit(300, 1)
 CLUSTERS = {"zookeepercluster": "zk", "bookkeepercluster": "bk", "herddbcluster": "db"}
@@ -79,38 +78,31 @@ def claims_of(pods: list[Object]) -> list[str]:
 def test_a_machine_that_is_silent_for_a_while_is_told_and_nothing_is_lost(beside_the_operator: Stack) -> None:
     stack = beside_the_operator
     machine = machine_to_lose(stack)
-    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)}
-    load = Load(stack, "machine_silent")
-    load.acknowledges(ROWS)
-    load.order("mark a machine stands still")
-    with stack.sql.standing_still(machine):
-        began = time.monotonic()
-        load.acknowledges(ROWS)
+    before = uids(stack)
+    load = Load(stack, "machine_silent").acknowledges()
+    with during("a machine stands still", load), stack.sql.standing_still(machine):
+        load.acknowledges()
         told_of(stack, machine, "NodeSilent")
-        say(f"told after {time.monotonic() - began:.0f} s: {condition(bookies(stack), 'NodesReachable')}")
-        load.acknowledges(ROWS)
+        say(f"{condition(bookies(stack), 'NodesReachable')}")
+        load.acknowledges()
     forgotten(stack)
     stack.wait_until_ready()
-    assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)} == before
-    stops = both_lost_nothing(load, SILENCE_SECONDS)
-    made_whole(stack, "after-the-silence", stops)
+    assert uids(stack) == before
+    all_is_whole(load, "after-the-silence", SILENCE_SECONDS)
 
 
 def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its_disks_up(beside_the_operator: Stack) -> None:
     stack = beside_the_operator
     machine = machine_to_lose(stack)
-    numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
+    numbers = numbers_of(stack)
     want(stack, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
     settled_on(stack, numbers)
-    load = Load(stack, "machine_gone")
-    load.acknowledges(ROWS)
+    load = Load(stack, "machine_gone").acknowledges()
     lost = servers_on(stack, machine)
     (bookie,) = (
         int(pod["metadata"]["labels"]["herdkeeper.io/bookie"]) for pod in lost if "herdkeeper.io/bookie" in pod["metadata"]["labels"]
     )
-    load.order("mark a machine is gone")
-    began = time.monotonic()
-    with stack.sql.standing_still(machine):
+    with during("a machine is gone", load), stack.sql.standing_still(machine):
         told_of(stack, machine, "NodeSilent")
         stack.kubectl.run("taint", "nodes", machine, OUT_OF_SERVICE)
         try:
@@ -119,10 +111,8 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
             settled_with_others_for(stack, {bookie}, len(numbers))
             stack.wait_until_ready()
             forgotten(stack)
-            say(f"whole again on the machines that are left after {time.monotonic() - began:.0f} s")
-            load.acknowledges(ROWS)
+            load.acknowledges()
             assert servers_on(stack, machine) == []
         finally:
             stack.kubectl.run("taint", "nodes", machine, f"{OUT_OF_SERVICE}-")
-    stops = both_lost_nothing(load, SILENCE_SECONDS)
-    made_whole(stack, "after-the-machine", stops)
+    all_is_whole(load, "after-the-machine", SILENCE_SECONDS)

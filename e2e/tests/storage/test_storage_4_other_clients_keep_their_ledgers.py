@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from bookie_steps import bookies, lose_the_disks_of_one, settled_with_others_for, want
+from bookie_steps import lose_the_disks_of_one, numbers_of, settled_with_others_for, want
 from conftest import Stack, say
 from proof import kept_all, made_whole
 from stops import CountedStops
@@ -20,7 +20,7 @@ ENTRIES = 500
 
 
 def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack: Stack) -> None:
-    there = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
+    there = numbers_of(stack)
     lacking = max(0, STRIPING.ensemble_size + 1 - len(there))
     want(stack, bookies=len(there) + lacking, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
     settled_with_others_for(stack, set(), len(there) + lacking)

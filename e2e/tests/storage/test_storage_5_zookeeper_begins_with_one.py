@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from bookie_steps import bookies, settled_on
+from bookie_steps import numbers_of, settled_on
 from conftest import Stack, say
 from ensemble_steps import Ensemble
 from load import Load
 from own_stack import stack_of_its_own
-from proof import both_lost_nothing, made_whole
+from proof import all_is_whole
 from under_load import tell
 
 from herdkeeper_e2e.kubectl import Kubectl
@@ -45,7 +45,7 @@ def changed(stack: Stack, ensemble: Ensemble, before: int, after: int) -> None:
 def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack) -> None:
     stack = beginning
     ensemble = Ensemble(stack.kubectl, "zk")
-    numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
+    numbers = numbers_of(stack)
     first = ensemble.seen()["status"]["address"]
     operator = stack.tools.as_operator()
     command = operator.program("znode_writer", "--hosts", first, "--history", HISTORY)
@@ -75,5 +75,4 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
         assert found["violation"] is None, host
     tell(found)
     assert len(found["gaps"]) == 3
-    stops = both_lost_nothing(load)
-    made_whole(stack, "after-the-members", stops)
+    all_is_whole(load, "after-the-members")

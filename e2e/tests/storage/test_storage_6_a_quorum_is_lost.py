@@ -21,7 +21,6 @@ from herdkeeper_e2e.conditions import condition, pod_problem
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-ROWS = 50
 WIPED = ("zk-zookeeper-1", "zk-zookeeper-2")
 CLAIMS = tuple(f"data-{pod}" for pod in WIPED)
 HOLDS_SECONDS = 60
@@ -93,8 +92,7 @@ def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_bac
     ensemble = Ensemble(stack.kubectl, "zk")
     ensemble.settled_on(3)
     stack.wait_until_ready()
-    load = Load(stack, "quorum_lost")
-    load.acknowledges(ROWS)
+    load = Load(stack, "quorum_lost").acknowledges()
     known, pods = ledgers(stack), ensemble.pods()
     assert known
 
@@ -126,7 +124,7 @@ def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_bac
     say(f"three members vote {time.monotonic() - repaired:.0f} s after the person")
     stack.wait_until_ready()
     say(f"all is Ready {time.monotonic() - repaired:.0f} s after the person")
-    load.acknowledges(ROWS)
+    load.acknowledges()
 
     bookies_look_for_garbage(stack)
     assert known <= ledgers(stack)

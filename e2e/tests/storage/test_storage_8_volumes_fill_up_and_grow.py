@@ -10,6 +10,7 @@ from bookie_steps import LONG
 from conftest import START, Stack, say
 from load import Load
 from proof import both_lost_nothing, found_nothing_in
+from under_load import during
 from volumes_by_hand import VolumesByHand
 
 from herdkeeper_e2e.cluster import REPOSITORY
@@ -18,7 +19,6 @@ from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
 
-ROWS = 50
 SMALL, LARGE = 256, 512
 KINDS = "bookkeepercluster,herddbcluster,tablespace"
 NAMES = ("growing", "growing-db")
@@ -76,21 +76,18 @@ def whole(stack: Stack) -> None:
 def test_a_full_volume_makes_its_bookie_read_only_and_a_larger_one_writable_again(
     stack: Stack, tools: ToolsPod, volumes: VolumesByHand
 ) -> None:
-    load = Load(Stack(stack.kubectl, tools), "full_and_grown", "growing")
-    load.acknowledges(ROWS)
-    load.order("mark a volume is full")
-    volumes.fill(claims(stack)["growing-bookie-1-ledgers-1"], 97)
-    until(stack, {0: "Writable", 1: "ReadOnly", 2: "Writable", 3: "Writable"})
-    load.acknowledges(ROWS)
+    load = Load(Stack(stack.kubectl, tools), "full_and_grown", "growing").acknowledges()
+    with during("a volume is full", load):
+        volumes.fill(claims(stack)["growing-bookie-1-ledgers-1"], 97)
+        until(stack, {0: "Writable", 1: "ReadOnly", 2: "Writable", 3: "Writable"})
 
-    load.order("mark volumes grow")
-    stack.kubectl.want("bookkeepercluster", "growing", ledgers={"size": f"{LARGE}Mi"})
-    wait_for("claims that ask for more", lambda: all_ask_for(stack, f"{LARGE}Mi"), LONG, say)
-    for claim in claims(stack).values():
-        volumes.grow(claim, LARGE)
-    until(stack, {0: "Writable", 1: "Writable", 2: "Writable", 3: "Writable"})
-    whole(stack)
-    load.acknowledges(ROWS)
+    with during("volumes grow", load):
+        stack.kubectl.want("bookkeepercluster", "growing", ledgers={"size": f"{LARGE}Mi"})
+        wait_for("claims that ask for more", lambda: all_ask_for(stack, f"{LARGE}Mi"), LONG, say)
+        for claim in claims(stack).values():
+            volumes.grow(claim, LARGE)
+        until(stack, {0: "Writable", 1: "Writable", 2: "Writable", 3: "Writable"})
+        whole(stack)
     both_lost_nothing(load)
     found_nothing_in(stack, "growing", "after-the-growth")
 
@@ -102,8 +99,7 @@ def all_ask_for(stack: Stack, size: str) -> bool | Pending:
 
 def test_one_of_two_ledger_volumes_is_lost_and_the_bookie_replaced(stack: Stack, tools: ToolsPod, volumes: VolumesByHand) -> None:
     volumes.provide("spare", LARGE, per_machine=2)
-    load = Load(Stack(stack.kubectl, tools), "a_volume_lost", "growing")
-    load.acknowledges(ROWS)
+    load = Load(Stack(stack.kubectl, tools), "a_volume_lost", "growing").acknowledges()
     load.order("mark a ledger volume is lost")
     stack.kubectl.run("delete", "persistentvolumeclaim", "growing-bookie-0-ledgers-1", "--wait=false")
     stack.kubectl.run("delete", "pod", "growing-bookie-0-0", "--grace-period=0", "--force")
@@ -112,7 +108,7 @@ def test_one_of_two_ledger_volumes_is_lost_and_the_bookie_replaced(stack: Stack,
         stack.kubectl.run("delete", "persistentvolumeclaim", f"growing-bookie-0-{claim}", "--wait=false")
     until(stack, {1: "Writable", 2: "Writable", 3: "Writable", 4: "Writable"})
     whole(stack)
-    load.acknowledges(ROWS)
+    load.acknowledges()
     both_lost_nothing(load)
     found_nothing_in(stack, "growing", "after-a-volume")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import EXPLAINED_BY, QUICKSTART, START, Stack, begin_anew, say
-from under_load import all_anew, settled, uids, under_load
+from under_load import all_anew, during, settled, uids, under_load
 
 from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, RELEASE, REPOSITORY, cluster_environment, install_operator, run
@@ -125,19 +125,12 @@ def test_the_version_before_is_upgraded_goes_back_and_is_upgraded_again(before: 
     wait_until_succeeded(kubectl, "checkpoint", "flights-1", say)
     with under_load(before.stack, "upgraded") as writer:
         writer.acknowledges(ROWS)
-        writer.marked("upgraded")
-        upgrade(before)
-        writer.acknowledges(ROWS)
-        writer.marked("went back")
-        go_back(before)
-        writer.acknowledges(ROWS)
-        writer.marked("upgraded again")
-        upgrade(before)
-        writer.acknowledges(ROWS)
+        for step, change in (("upgraded", upgrade), ("went back", go_back), ("upgraded again", upgrade)):
+            with during(step, writer, ROWS):
+                change(before)
         assert {image.rpartition(":")[2] for image in images(before)} == {"before"}
-        writer.marked("servers follow the operator")
-        follow_the_operator(before)
-        writer.acknowledges(ROWS)
+        with during("servers follow the operator", writer, ROWS):
+            follow_the_operator(before)
     assert {image.rpartition(":")[2] for image in images(before)} == {VERSION}
 
     encrypted = condition(before.stack.sql.get("zookeepercluster", "zk"), "Encrypted")
