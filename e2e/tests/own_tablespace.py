@@ -12,7 +12,6 @@ import pytest
 from conftest import Stack, goes_in_the_end, say
 from runs import SMALL, claimed, status_of
 
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.kubectl import Kubectl, Object, resource
 from herdkeeper_e2e.sql_stack import SqlStack
@@ -83,8 +82,7 @@ class OwnTablespace:
 
     def log_position(self) -> Object:
         """Where its log stands at its leader: everything that was acknowledged is at or before that."""
-        host = HerdDBNames(ObjectKey(self.stack.kubectl.namespace, "db")).host_of(self.sql.leader())
-        found: Object = json.loads(self.tools.run("sql_node", "--host", host))["log"]
+        found: Object = json.loads(self.tools.run("sql_node", "--host", self.sql.host_of(self.sql.leader())))["log"]
         assert found["entryId"] >= 0, found
         return found
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -74,6 +76,11 @@ def kill_job(stack: Stack, pod: Object, program: str) -> None:
 
     wait_for(f"the end of {name}", ask, Limit(300, 0.5))
     say(f"{name} was killed")
+
+
+def new_key() -> str:
+    """For the encryption of files, as its Secret has it; nobody else has this one."""
+    return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def claimed(name: str) -> Object:

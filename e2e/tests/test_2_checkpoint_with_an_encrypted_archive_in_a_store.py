@@ -3,15 +3,13 @@ too. A tablespace made of the store alone has each row, the last ones from the a
 
 from __future__ import annotations
 
-import base64
-import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_tablespace import made_anew
-from runs import SMALL, made
+from runs import SMALL, made, new_key
 
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.kubectl import Object
@@ -33,9 +31,8 @@ def store(stack: Stack, request: pytest.FixtureRequest) -> Iterator[ObjectStoreP
     kubectl = stack.kubectl
     goes_in_the_end(request, kubectl, "secret", STORE_KEYS, FILE_KEYS)
     goes_in_the_end(request, kubectl, "tablespace", MADE)
-    kubectl.run("create", "secret", "generic", STORE_KEYS, *(f"--from-literal={name}={value}" for name, value in KEYS.variables.items()))
-    key = base64.b64encode(secrets.token_bytes(32)).decode()
-    kubectl.run("create", "secret", "generic", FILE_KEYS, f"--from-literal={KEY}={key}")
+    kubectl.create_secret(STORE_KEYS, KEYS.variables)
+    kubectl.create_secret(FILE_KEYS, {KEY: new_key()})
     with ObjectStorePod.serving(kubectl, stack.tools.database, KEYS, "whole-store") as served:
         try:
             yield served

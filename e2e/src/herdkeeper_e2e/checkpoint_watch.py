@@ -1,17 +1,16 @@
 """Reads all checkpoints of a volume repeatedly: `python3 -m herdkeeper_e2e.checkpoint_watch`, in a pod of the Spark image that mounts it.
 
-It ends with a line, or the end, of its standard input. After each pass it prints how many there were (`acknowledged`, as the writers do).
+It ends with `stop`, or the end, of its standard input. After each pass it prints how many there were (`acknowledged`, as the writers do).
 At the end it prints a JSON object with what was `wrong`: a checkpoint that was incomplete, or had vanished.
 """
 
 from __future__ import annotations
 
 import json
-import queue
 from pathlib import Path
 
+from herdkeeper_e2e.checker.stop_order import stop_order
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
-from herdkeeper_e2e.writer import orders_of_input
 
 PAUSE_SECONDS = 0.2
 
@@ -50,7 +49,7 @@ def look(destination: Path, before: frozenset[Path]) -> tuple[frozenset[Path], l
 
 
 def main() -> None:
-    orders = orders_of_input()
+    stop = stop_order()
     found: frozenset[Path] = frozenset()
     wrong: dict[str, None] = {}
     looks = 0
@@ -59,12 +58,9 @@ def main() -> None:
         wrong |= dict.fromkeys(now)
         looks += 1
         print(json.dumps({"acknowledged": looks}), flush=True)
-        try:
-            orders.get(timeout=PAUSE_SECONDS)
-        except queue.Empty:
-            continue
-        print(json.dumps({"looks": looks, "checkpoints": len(found), "wrong": list(wrong)}), flush=True)
-        return
+        if stop.wait(PAUSE_SECONDS):
+            break
+    print(json.dumps({"looks": looks, "checkpoints": len(found), "wrong": list(wrong)}), flush=True)
 
 
 if __name__ == "__main__":

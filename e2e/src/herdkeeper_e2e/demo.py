@@ -19,13 +19,13 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 from herdkeeper_e2e.nycflights import TABLES, data_directory
 from herdkeeper_e2e.screen import Shown, screen
+from herdkeeper_e2e.sql_stack import RESOURCES
 from herdkeeper_e2e.stages import Progress, StageError, clock_text
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, wait_for
 
 NAMESPACE = "demo"
 EXAMPLES = cluster.REPOSITORY / "examples"
-QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 STAGES = ("cluster", "operator", "database", "data", "jobs")
 
 
@@ -42,7 +42,7 @@ class Demo:
             self.kubectl.run("create", "namespace", NAMESPACE)
         for line in self.kubectl.apply(EXAMPLES / "quickstart.yaml").splitlines():
             self.progress.say(line)
-        wait_for("the quickstart", lambda: all_ready(self.kubectl.list(QUICKSTART), 4), Limit(1200, 2), self.progress.say)
+        wait_for("the quickstart", lambda: all_ready(self.kubectl.list(RESOURCES), 4), Limit(1200, 2), self.progress.say)
         return ToolsPod(self.kubectl, "tools", Database.of(self.kubectl, "db", "bk", "flights")).start()
 
     def data(self, tools: ToolsPod) -> None:
@@ -75,7 +75,7 @@ class Demo:
             raise RuntimeError("the checkpoint or the audit was deleted meanwhile")
         return Shown(
             namespace=NAMESPACE,
-            resources=self.kubectl.list(QUICKSTART),
+            resources=self.kubectl.list(RESOURCES),
             pods=self.kubectl.list("pods"),
             checkpoint=checkpoint,
             audit=audit,

@@ -22,7 +22,7 @@ class Hold(SteeredProcess):
 
     def __init__(self, tools: ToolsPod, path: str) -> None:
         self._tools, self._path = tools, path
-        tools.kubectl.exec(tools.name, "python3", "-c", _MAKE, path)
+        tools.script(_MAKE, path)
         super().__init__(tools.kubectl, tools.name, tools.program("held_file", path))
 
     @staticmethod
@@ -47,4 +47,4 @@ class Hold(SteeredProcess):
 
     def give_up_the_name(self) -> None:
         """Remove the name: later readers find no file, a blocked one stays."""
-        self._tools.kubectl.exec(self._tools.name, "python3", "-c", _REMOVE, self._path)
+        self._tools.script(_REMOVE, self._path)

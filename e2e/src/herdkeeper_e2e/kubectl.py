@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -109,6 +110,17 @@ class Kubectl:
     def want(self, kind: str, name: str, **spec: object) -> None:
         """Change these fields of an object's spec and no others, also within mapping fields. None removes a field."""
         self.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+
+    def secret(self, name: str) -> dict[str, str]:
+        """Returns what an existing Secret holds, as text. Raises KeyError."""
+        return {key: base64.b64decode(value).decode() for key, value in self.existing("secret", name)["data"].items()}
+
+    def create_secret(self, name: str, values: Mapping[str, str]) -> None:
+        self.run("create", "secret", "generic", name, *(f"--from-literal={key}={value}" for key, value in values.items()))
+
+    def change_secret(self, name: str, values: Mapping[str, str]) -> None:
+        """Give some keys of a Secret other values."""
+        self.run("patch", "secret", name, "--type", "merge", "-p", json.dumps({"stringData": values}))
 
     def exec(self, pod: str, *command: str, stdin: bytes = b"", timeout_seconds: float = 600.0) -> str:
         """Standard output of a program in a pod's first container.

@@ -68,6 +68,10 @@ class SqlStack:
     def node_of(self, pod: str) -> str:
         return str(self.get("pod", pod)["spec"]["nodeName"])
 
+    def host_of(self, node: str) -> str:
+        """Returns the host name of a SQL node."""
+        return names.HerdDBNames(names.ObjectKey(self.kubectl.namespace, "db")).host_of(node)
+
     def operator_pods(self) -> list[Object]:
         return self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE).list("pods", OPERATOR)
 

@@ -153,8 +153,7 @@ def test_flux_is_ready_once_the_database_is_and_applies_the_application_after_it
 def test_a_committed_change_is_waited_for_until_it_is_carried_out(shop: DatabaseShop) -> None:
     """A bookie joins, and the SQL nodes are rolled."""
     tools = shop.tools()
-    tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)")
-    tools.run("query", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
+    tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
     commit = shop.change(CHANGED)
     shop.carried_out(commit)
     pods = {pod["metadata"]["name"]: pod for pod in shop.kubectl.list("pods", MANAGED)}

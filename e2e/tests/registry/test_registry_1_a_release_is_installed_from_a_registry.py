@@ -95,8 +95,7 @@ def test_all_of_a_release_comes_from_the_registry_that_it_was_pushed_to(
     with progress.stage("select", "a row is written and read, by a pod of the operator's image"):
         tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights"), f"{team}/herdkeeper/operator@{digests['operator']}")
         tools.start()
-        tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)")
-        tools.run("query", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
+        tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
         assert tools.query("SELECT name FROM cities WHERE id = 1") == [{"name": "Bergamo"}]
 
     pods = [*kubectl.list("pods"), *kubectl.in_namespace(OPERATOR_NAMESPACE).list("pods")]

@@ -57,11 +57,6 @@ def keys_of(secret: str) -> Keys:
     return Keys(f"id-of-{secret}", f"secret-of-{secret}")
 
 
-def create_keys(stack: Stack, secret: str) -> None:
-    keys = (f"--from-literal={name}={value}" for name, value in keys_of(secret).variables.items())
-    stack.kubectl.run("create", "secret", "generic", secret, *keys)
-
-
 def check(stack: Stack, store: ObjectStorePod) -> Object:
     """What is archived in the store."""
     reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK).start()
@@ -94,7 +89,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         archive_at(stack, place(archives, ARCHIVES))
         said = not_archived(stack, "WaitingForSecret", f"{FIELD}.credentialsSecretRef.name is {ARCHIVES}: the Secret does not exist")
         say(said)
-        create_keys(stack, ARCHIVES)
+        kubectl.create_secret(ARCHIVES, keys_of(ARCHIVES).variables)
         archived_after(kubectl, "flights", datetime.now(UTC), say)
 
         writer = WriterProcess(stack.tools, TABLE).acknowledges(ROWS)
@@ -117,7 +112,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
 
         destination = place(backups, BACKUPS)
         spec = {"tablespaceRef": {"name": "flights"}, "target": {"timestamp": moment.isoformat()}, "destination": destination, "job": SMALL}
-        create_keys(stack, BACKUPS)
+        kubectl.create_secret(BACKUPS, keys_of(BACKUPS).variables)
         status = made(kubectl, "Checkpoint", CHECKPOINT, **spec)
         rows = rows_of_tables(status)
         assert (rows[TABLE], f"{TABLE}_later" in rows) == (len(written), False)

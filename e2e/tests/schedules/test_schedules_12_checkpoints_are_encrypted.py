@@ -3,16 +3,14 @@ nothing, and it goes with its resource though its key is gone."""
 
 from __future__ import annotations
 
-import base64
 import json
-import secrets
 from collections.abc import Iterator
 
 import pytest
 import yaml
 from conftest import START, TABLES, Stack, say
 from own_tablespace import tablespace
-from runs import SMALL, claimed, status_of, with_executors
+from runs import SMALL, claimed, new_key, status_of, with_executors
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import message_of
@@ -42,12 +40,6 @@ def example(stack: Stack) -> Iterator[tuple[Object, Object, Object]]:
     yield volume, checkpoint, restored
     for kind, name in (("secret", WRONG), ("persistentvolumeclaim", PLAIN), ("persistentvolumeclaim", volume["metadata"]["name"])):
         stack.kubectl.run("delete", kind, name, "--ignore-not-found", "--wait=false")
-
-
-def make_secret(stack: Stack, name: str) -> None:
-    """With a new key, which nobody else has."""
-    key = base64.b64encode(secrets.token_bytes(32)).decode()
-    stack.kubectl.run("create", "secret", "generic", name, f"--from-literal={KEY}={key}")
 
 
 def plain_beside(checkpoint: Object, volume: Object) -> list[Object]:
@@ -86,7 +78,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     kubectl.apply_all([volume, checkpoint, *plain_beside(checkpoint, volume)])
     waiting = wait_for("a checkpoint without keys", lambda: said(stack, "checkpoint", name, "WaitingForSecret"), LIMIT, say)
     assert f"spec.destination.encryption.keysSecretRef.name is {SECRET}: the Secret does not exist; create it with the key {KEY}" in waiting
-    make_secret(stack, SECRET)
+    kubectl.create_secret(SECRET, {KEY: new_key()})
     status = status_of(kubectl, "checkpoint", name)
     assert status["encryptedWith"] == KEY
     assert status["verified"].startswith("compared with follower")
@@ -111,7 +103,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     for table in TABLES.split(","):
         assert reader.rows(table) == stack.tools.rows(table), table
 
-    make_secret(stack, WRONG)
+    kubectl.create_secret(WRONG, {KEY: new_key()})
     wrong = with_the_wrong_key(checkpoint, status["manifest"])
     kubectl.apply(wrong)
     refused = wait_for(

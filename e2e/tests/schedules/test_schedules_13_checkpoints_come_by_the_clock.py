@@ -87,7 +87,7 @@ def suspend(own: OwnTablespace, kind: str, schedule: str) -> None:
 def ids_in(own: OwnTablespace, checkpoint: Object) -> list[int]:
     """The rows that a checkpoint has of the writer's table."""
     path = f"{CHECKPOINTS}/{checkpoint['manifest']}"
-    found: list[int] = json.loads(own.stack.kubectl.exec(own.tools.name, "python3", "-c", IDS, path, TABLE))
+    found: list[int] = json.loads(own.tools.script(IDS, path, TABLE))
     return found
 
 

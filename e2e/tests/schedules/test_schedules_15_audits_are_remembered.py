@@ -60,7 +60,7 @@ def audited_there(own: OwnTablespace, name: str, **spec: object) -> Object:
 
 def history(own: OwnTablespace) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table, as anybody reads them who mounts the volume."""
-    found: dict[str, list[dict[str, Any]]] = json.loads(own.stack.kubectl.exec(own.tools.name, "python3", "-c", READ_HISTORY))
+    found: dict[str, list[dict[str, Any]]] = json.loads(own.tools.script(READ_HISTORY))
     return found
 
 

@@ -157,7 +157,7 @@ def planned(log: list[str], what: str) -> list[int]:
 
 def told(own: OwnTablespace, program: str) -> list[dict[str, Any]]:
     """What a program prints that reads the volume."""
-    found: list[dict[str, Any]] = json.loads(own.stack.kubectl.exec(own.tools.name, "python3", "-c", program))
+    found: list[dict[str, Any]] = json.loads(own.tools.script(program))
     return found
 
 

@@ -42,7 +42,7 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
         kubectl.apply(checkpoint)
         said = wait_for("a checkpoint without a Secret", lambda: waits_for_its_secret(stack, name), LIMIT, say)
         assert f"spec.destination.objectStore.credentialsSecretRef.name is {SECRET}: the Secret does not exist" in said
-        kubectl.run("create", "secret", "generic", SECRET, *(f"--from-literal={name}={value}" for name, value in KEYS.variables.items()))
+        kubectl.create_secret(SECRET, KEYS.variables)
         status = status_of(kubectl, "checkpoint", name)
         assert status["verified"].startswith("compared with follower")
         assert {CREATED_ONCE, f"flights/{status['manifest']}"} < store.names()

@@ -96,7 +96,7 @@ def test_a_checkpoint_that_somebody_damaged_is_told_of_before_it_is_needed(stack
     manifest = run["status"]["manifest"]
     tables = json.loads(stack.kubectl.exec(tools.name, "cat", f"{CHECKPOINTS}/{manifest}"))["tables"]
     file = next(file["path"] for table in tables for file in table["files"])
-    stack.kubectl.exec(tools.name, "python3", "-c", DAMAGE, f"{CHECKPOINTS}/{manifest.split('/manifests/')[0]}/{file}")
+    tools.script(DAMAGE, f"{CHECKPOINTS}/{manifest.split('/manifests/')[0]}/{file}")
     schedule = drilled(stack)
     drill = schedule["status"]["lastDrill"]
     assert drill["outcome"] == "Failed"

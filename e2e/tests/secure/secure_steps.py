@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import sys
@@ -63,7 +62,7 @@ def secure_stack(kubectl: Kubectl, ensemble: Object | None = None, more: Sequenc
 
 def held(stack: Stack, secret: str) -> Files:
     """What is in a Secret."""
-    return {key: base64.b64decode(value).decode() for key, value in stack.sql.get("secret", secret)["data"].items()}
+    return stack.kubectl.secret(secret)
 
 
 def authorities(stack: Stack) -> list[Authority]:
@@ -159,14 +158,14 @@ def probed(stack: Stack, given: str) -> list[Object]:
 
 def node_hosts(stack: Stack) -> list[str]:
     """The host names of the SQL nodes."""
-    return [f"{node}.db-herddb-nodes.{stack.kubectl.namespace}.svc" for node in sorted(stack.sql.replicas())]
+    return [stack.sql.host_of(node) for node in sorted(stack.sql.replicas())]
 
 
 def replace_certificates(stack: Stack, span: Span) -> dict[str, str]:
     """All of the stack's by others that live for minutes; these, by Secret."""
     short = {secret: short_lived(held(stack, secret), held(stack, authority), span) for secret, authority in IDENTITIES.items()}
     for secret, data in short.items():
-        stack.kubectl.run("patch", "secret", secret, "--type", "merge", "-p", json.dumps({"stringData": data}))
+        stack.kubectl.change_secret(secret, data)
     return {secret: data[CERTIFICATE_KEY] for secret, data in short.items()}
 
 

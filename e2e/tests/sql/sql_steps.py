@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from conftest import Stack, say
 from under_load import lost_nothing, uids
 
@@ -60,5 +58,4 @@ def answer_to(stack: Stack, request: str, wish: str) -> str:
 
 def connection_of(stack: Stack) -> Object:
     """What the connection Secret tells a client."""
-    secret = stack.sql.get("secret", stack.sql.get("tablespace", stack.tablespace)["status"]["connectionSecret"])
-    return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
+    return stack.kubectl.secret(stack.sql.get("tablespace", stack.tablespace)["status"]["connectionSecret"])

@@ -50,7 +50,7 @@ def rolled(stack: Stack, change: Callable[[], None]) -> None:
 
 def asked(stack: Stack, authorities: str) -> list[Object]:
     """How each node speaks to a client that trusts these authorities. KubectlError when one can't be verified."""
-    hosts = [f"{node}.db-herddb-nodes.{stack.kubectl.namespace}.svc" for node in sorted(processes(stack))]
+    hosts = [stack.sql.host_of(node) for node in sorted(processes(stack))]
     said = stack.kubectl.exec(stack.tools.name, *stack.tools.program("tls_probe", *hosts), stdin=authorities.encode())
     found = [json.loads(line) for line in said.splitlines()]
     assert [each["host"] for each in found] == hosts

@@ -3,7 +3,6 @@ by itself; it is made anew with the evidence kept, and is found equal. Meanwhile
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
@@ -13,7 +12,6 @@ from runs import SMALL, claimed
 from sql_steps import CHANGE, answer_to, each_copy_has_every_row, settled_on
 from under_load import during
 
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e.conditions import message_of
 from herdkeeper_e2e.kubectl import KubectlError, Object, resource
 from herdkeeper_e2e.sql_stack import TABLESPACE
@@ -34,20 +32,16 @@ TRIED = Limit(90, 1)
 
 def said_by(stack: Stack, node: str) -> Object:
     """What a SQL node says of its copy."""
-    found: Object = json.loads(stack.tools.run("sql_node", "--host", host_of(stack, node)))
+    found: Object = json.loads(stack.tools.run("sql_node", "--host", stack.sql.host_of(node)))
     return found
-
-
-def host_of(stack: Stack, node: str) -> str:
-    return HerdDBNames(ObjectKey(stack.kubectl.namespace, "db")).host_of(node)
 
 
 def written_to_disk(stack: Stack, node: str) -> None:
     """A follower that has applied the row writes its tables to its disk, as the operator orders it."""
     wait_for("the row", lambda: said_by(stack, node)["rows"].get(TABLE) == 1 or Pending(f"{node} has not applied it"), CHANGE, say)
-    secret = stack.sql.get("secret", stack.sql.get("herddbcluster", "db")["status"]["credentialsSecret"])
-    order = stack.tools.program("sql_node", "--host", host_of(stack, node), "--order", "checkpoint")
-    stack.kubectl.exec(stack.tools.name, *order, stdin=base64.b64decode(secret["data"]["token"]))
+    token = stack.kubectl.secret(stack.tools.database.credentials_secret)["token"]
+    order = stack.tools.program("sql_node", "--host", stack.sql.host_of(node), "--order", "checkpoint")
+    stack.kubectl.exec(stack.tools.name, *order, stdin=token.encode())
 
 
 def restarts(stack: Stack, node: str) -> int:

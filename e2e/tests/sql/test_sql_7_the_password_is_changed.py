@@ -53,13 +53,13 @@ def test_another_password_takes_hold_under_a_writer_that_loses_nothing(stack: St
     nodes = sorted(stack.sql.replicas())
     settled_on(stack, nodes)
     before = connection_of(stack)["password"]
-    secret, password = str(stack.sql.get("herddbcluster", "db")["status"]["credentialsSecret"]), secrets.token_urlsafe(24)
+    password = secrets.token_urlsafe(24)
     clients = ToolsPod(stack.kubectl, "both-passwords", stack.tools.database, next_password=password).start()
     writer = WriterProcess(clients, TABLE).acknowledges()
     assert taken(clients, nodes) == dict.fromkeys(nodes, OLD)
 
     with during("every node takes the new password, and not the old one", writer):
-        stack.kubectl.run("patch", "secret", secret, "--type", "merge", "-p", json.dumps({"stringData": {"password": password}}))
+        stack.kubectl.change_secret(stack.tools.database.credentials_secret, {"password": password})
         all_take_the_new_one(clients, nodes)
 
     def told() -> bool | Pending:

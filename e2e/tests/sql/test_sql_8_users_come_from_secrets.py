@@ -4,7 +4,6 @@ of who goes is cut, and no acknowledged row is lost."""
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 
 import pytest
 from conftest import Stack, say
@@ -39,17 +38,10 @@ def database(stack: Stack) -> Object:
 
 def put_login(stack: Stack, password: str) -> None:
     """The Secret of the declared user, as a person applies it."""
-    metadata = {"name": LOGIN}
     login = {"username": USER, "password": password}
     stack.kubectl.apply(
-        json.dumps({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth", "metadata": metadata, "stringData": login})
+        {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth", "metadata": {"name": LOGIN}, "stringData": login}
     )
-
-
-def put_administrators_password(stack: Stack, password: str) -> None:
-    secret = str(database(stack)["status"]["credentialsSecret"])
-    patch = {"data": {"password": b64encode(password.encode()).decode()}}
-    stack.kubectl.run("patch", "secret", secret, "--type", "merge", "-p", json.dumps(patch))
 
 
 def revision(stack: Stack) -> str:
@@ -121,7 +113,7 @@ def test_users_come_are_changed_and_go_without_a_restart_and_without_losing_a_ro
     for password, old in (("rotated-by-a-scenario", old_password), (old_password, "rotated-by-a-scenario")):
         with during(f"the administrator gets the password {'back' if password == old_password else 'of another'}", writer):
             known = revision(stack)
-            put_administrators_password(stack, password)
+            stack.kubectl.change_secret(stack.tools.database.credentials_secret, {"password": password})
             taken_up(stack, "the administrator's other password", known, [name, USER])
             assert answered_as(stack, name, password)
             assert not answered_as(stack, name, old)

@@ -4,7 +4,6 @@ docs/how-to/lost-quorum.md has it, brings the stack back."""
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import subprocess
@@ -36,11 +35,11 @@ def ledgers(stack: Stack) -> set[str]:
 
 def bookies_look_for_garbage(stack: Stack) -> None:
     """Each is told to delete the ledgers that metadata does not know."""
-    token = base64.b64decode(stack.kubectl.existing("secret", "bk-bookie-token")["data"]["token"])
+    token = stack.kubectl.secret("bk-bookie-token")["token"]
     for bookie in bookies(stack)["status"]["bookies"]:
         host = f"bk-bookie-{bookie['number']}-0.bk-bookie.{stack.kubectl.namespace}.svc"
         url = f"http://{host}:8080/api/v1/bookie/gc"
-        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, url, bookie["bookieId"], stdin=token)
+        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, url, bookie["bookieId"], stdin=token.encode())
 
 
 def wipe(stack: Stack) -> None:

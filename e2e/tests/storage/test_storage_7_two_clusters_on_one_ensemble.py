@@ -3,23 +3,21 @@ that it had, and the other's rows, striped ledgers, metadata and volumes stay; t
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import dataclass
 
 import yaml
-from conftest import START, Stack, say
+from conftest import QUICKSTART, START, Stack, say
 from load import STRIPING, Load
 from proof import both_lost_nothing, found_nothing_in
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import all_ready, condition
-from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 ENSEMBLE = "shared-zk"
 LEDGER = re.compile(r"/L\d{4}$")
 ROWS = 100
@@ -63,14 +61,14 @@ class Half:
         self.kubectl.run("delete", *resources, "--timeout=300s", timeout_seconds=310)
 
 
-def declared(halves: tuple[Half, Half]) -> str:
+def declared(halves: tuple[Half, Half]) -> list[Object]:
     """The throwaway stack twice, on one ensemble, with bookies enough for striped ledgers."""
     text = (REPOSITORY / "examples/throwaway.yaml").read_text()
     copies = [yaml.safe_load_all(text.replace("temporary", half.name).replace(f"{half.name}-zk", ENSEMBLE)) for half in halves]
     documents = {(item["kind"], item["metadata"]["name"]): item for copy in copies for item in copy}
     for half in halves:
         documents["BookKeeperCluster", half.bookkeeper]["spec"]["bookies"] = STRIPING.ensemble_size
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents.values())})
+    return list(documents.values())
 
 
 def waits_for(kubectl: Kubectl, *users: str) -> None:
@@ -89,11 +87,11 @@ def waits_for(kubectl: Kubectl, *users: str) -> None:
 
 def test_one_of_two_clusters_on_an_ensemble_goes_and_the_other_keeps_everything(kubectl: Kubectl) -> None:
     halves = going, staying = Half(kubectl, "going"), Half(kubectl, "staying")
-    kubectl.apply(declared(halves))
+    kubectl.apply_all(declared(halves))
     names = {ENSEMBLE, *(half.name + suffix for half in halves for suffix in ("-bk", "-db", ""))}
     wait_for(
         "both clusters",
-        lambda: all_ready([item for item in kubectl.list(RESOURCES) if item["metadata"]["name"] in names], len(names)),
+        lambda: all_ready([item for item in kubectl.list(QUICKSTART) if item["metadata"]["name"] in names], len(names)),
         START,
         say,
     )

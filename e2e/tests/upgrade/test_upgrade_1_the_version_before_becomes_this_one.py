@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import EXPLAINED_BY, QUICKSTART, START, Stack, begin_anew, say
+from conftest import EXPLAINED_BY, START, Stack, begin_anew, ready_stack, say
 from under_load import all_anew, during, settled, uids, under_load
 
 from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, RELEASE, REPOSITORY, cluster_environment, install_operator, run
-from herdkeeper_e2e.conditions import all_ready, condition, not_ready_reason
+from herdkeeper_e2e.conditions import condition, not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.sql_stack import BOOKIES
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
 
 CLUSTER = "herdkeeper-upgrade"
@@ -68,9 +67,7 @@ def before(own_cluster: Kubectl) -> Before:
         if document["kind"] in SERVERS:
             document["spec"]["image"] = f"herdkeeper/{SERVERS[document['kind']]}:before"
     kubectl.apply_all(documents)
-    wait_for("the quickstart of the version before", lambda: all_ready(kubectl.list(QUICKSTART), 4), START, say)
-    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights")).start()
-    return Before(Stack(kubectl, tools), files)
+    return Before(ready_stack(kubectl), files)
 
 
 def _helm(kubectl: Kubectl, *arguments: str) -> None:
@@ -119,8 +116,7 @@ def restored(before: Before) -> Object | Pending:
 
 def test_the_version_before_is_upgraded_goes_back_and_is_upgraded_again(before: Before) -> None:
     kubectl, tools = before.kubectl, before.stack.tools
-    tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)")
-    tools.run("query", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
+    tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
     kubectl.apply(before.files / "examples/checkpoint.yaml")
     wait_until_succeeded(kubectl, "checkpoint", "flights-1", say)
     with under_load(before.stack, "upgraded") as writer:
