@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
-from runs import SMALL, claimed, status_of
+from runs import SMALL, claimed, reading, running_pod, status_of
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.kubectl import Kubectl, Object, resource
@@ -20,8 +20,6 @@ from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import write_rows
-
-LIMIT = Limit(300, 0.5)
 
 
 def tablespace(name: str, **spec: object) -> Object:
@@ -39,6 +37,12 @@ def rows_in(tools: ToolsPod, table: str) -> list[int]:
     found = tools.query(f"SELECT id, payload FROM {table}")
     assert [row for row in found if row["payload"] != f"row {row['id']}"] == []
     return sorted(int(row["id"]) for row in found)
+
+
+def rows_of(kubectl: Kubectl, name: str, table: str) -> list[int]:
+    """The same of a tablespace, by a pod for it."""
+    with reading(kubectl, name) as tools:
+        return rows_in(tools, table)
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,7 @@ class OwnTablespace:
 
     def driver_of(self, checkpoint: str, before: frozenset[str] = frozenset()) -> Object:
         """The pod that runs a Checkpoint's job now, which is waited for; none of those `before`, by uid."""
-
-        def ask() -> Object | Pending:
-            pods = self.stack.kubectl.list("pods", _of(checkpoint, "checkpoint"))
-            running = [pod for pod in pods if pod["status"]["phase"] == "Running" and pod["metadata"]["uid"] not in before]
-            return running[0] if running else Pending(f"pods of {checkpoint}: {[pod['status']['phase'] for pod in pods]}")
-
-        return wait_for(f"the pod of {checkpoint}", ask, LIMIT)
+        return running_pod(self.stack.kubectl, _of(checkpoint, "checkpoint"), before)
 
     def wait_for_executors(self, checkpoint: str, instances: int) -> None:
         """So many of a Checkpoint's executors run."""
@@ -124,12 +122,8 @@ class OwnTablespace:
 
     def rows_made_anew(self, name: str, table: str, **bootstrap: object) -> list[int]:
         """What a tablespace of this name that is made so has in a table. It goes again."""
-        kubectl = self.stack.kubectl
-        with made_anew(kubectl, name, 1, **bootstrap):
-            tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name)).start()
-            rows = rows_in(tools, table)
-            kubectl.run("delete", "pod", tools.name)
-        return rows
+        with made_anew(self.stack.kubectl, name, 1, **bootstrap):
+            return rows_of(self.stack.kubectl, name, table)
 
 
 @contextmanager

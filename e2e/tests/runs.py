@@ -6,10 +6,12 @@ import base64
 import json
 import secrets
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
+import pytest
 import yaml
-from conftest import TABLES, Stack, say
+from conftest import TABLES, Stack, goes_in_the_end, say
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.drop_entries import Loss, drop_entries
@@ -18,7 +20,8 @@ from herdkeeper_e2e.kubectl import Kubectl, Object, resource
 from herdkeeper_e2e.nycflights import TABLES as ALL_TABLES
 from herdkeeper_e2e.nycflights import data_directory, read_rows
 from herdkeeper_e2e.pod_process import kill
-from herdkeeper_e2e.tools_pod import ToolsPod
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 DRIVER = {"cpu": "100m", "memory": "1536Mi"}
@@ -121,6 +124,36 @@ def files_of(pod: ToolsPod, volume: str) -> list[str]:
         "import pathlib, sys; [print(path.relative_to(sys.argv[1])) for path in pathlib.Path(sys.argv[1]).rglob('*') if path.is_file()]"
     )
     return pod.script(listed, volume).split()
+
+
+def own_volume(request: pytest.FixtureRequest, kubectl: Kubectl, name: str) -> Object:
+    """A scenario's own, as a destination; it goes when the fixture ends."""
+    goes_in_the_end(request, kubectl, "persistentvolumeclaim", name, "--wait=false")
+    kubectl.apply(volume_claim(name))
+    return claimed(name)
+
+
+def reading(kubectl: Kubectl, tablespace: str) -> AbstractContextManager[ToolsPod]:
+    """A pod that speaks SQL to a tablespace of the quickstart's database, as long as the block lasts."""
+    return ToolsPod(kubectl, f"{tablespace}-reader", Database.of(kubectl, "db", "bk", tablespace)).for_a_while()
+
+
+def has_the_same_rows(stack: Stack, tablespace: str, tables: Iterable[str]) -> None:
+    """As the quickstart's."""
+    with reading(stack.kubectl, tablespace) as reader:
+        for table in tables:
+            assert reader.rows(table) == stack.tools.rows(table), table
+
+
+def running_pod(kubectl: Kubectl, selector: str, before: frozenset[str] = frozenset()) -> Object:
+    """The pod of a job that runs now, which is waited for; none of those `before`, by uid."""
+
+    def ask() -> Object | Pending:
+        pods = kubectl.list("pods", selector)
+        running = [pod for pod in pods if pod["status"]["phase"] == "Running" and pod["metadata"]["uid"] not in before]
+        return running[0] if running else Pending(f"pods of {selector}: {[pod['status']['phase'] for pod in pods]}")
+
+    return wait_for(f"a pod of {selector}", ask, Limit(300, 0.5))
 
 
 def declare_audit(kubectl: Kubectl, name: str, job: Object | None = None, labels: Object | None = None, /, **spec: object) -> None:

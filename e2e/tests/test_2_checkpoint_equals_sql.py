@@ -20,8 +20,8 @@ def test_each_row_is_in_the_checkpoint_once_and_its_digest_is_the_follower_s_at_
     assert status["verified"].startswith("compared with follower")
     assert status["openTransactions"] == 0
 
-    reader = ToolsPod(kubectl, "checkpoint-reader", stack.tools.database, image=built_images.SPARK, claim="checkpoints").start()
     in_files = rows_in_files(TABLES.split(","))
-    assert compared(reader, in_files) == the_same(in_files)
-    kubectl.run("delete", "pod", reader.name)
+    pod = ToolsPod(kubectl, "checkpoint-reader", stack.tools.database, image=built_images.SPARK, claim="checkpoints")
+    with pod.for_a_while() as reader:
+        assert compared(reader, in_files) == the_same(in_files)
     assert rows_of_tables(status).items() >= in_files.items()

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
-from own_tablespace import made_anew
-from runs import SMALL, made, new_key
+from own_tablespace import made_anew, rows_of
+from runs import SMALL, has_the_same_rows, made, new_key
 
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
-from herdkeeper_e2e.tools_pod import WORK, Database, ToolsPod
+from herdkeeper_e2e.tools_pod import WORK
 from herdkeeper_e2e.writer_process import write_rows
 
 TABLE, ROWS = "behind_the_first_checkpoint", 100
@@ -80,10 +80,7 @@ def test_a_checkpoint_made_from_another_one_and_the_log_behind_it_are_restored_f
 
     files = {**place(store), "manifest": second["manifest"]}
     with made_anew(kubectl, MADE, files=files, archive=place(store), target={"latest": True}):
-        reader = ToolsPod(kubectl, "from-the-store-reader", Database.of(kubectl, "db", "bk", MADE)).start()
-        for table in ("airlines", "planes", TABLE):
-            assert reader.rows(table) == stack.tools.rows(table), table
+        has_the_same_rows(stack, MADE, ("airlines", "planes", TABLE))
         # the last entry is archived with the one behind it
-        assert len(reader.rows(f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
-        kubectl.run("delete", "pod", reader.name)
+        assert len(rows_of(kubectl, MADE, f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
     kubectl.run("delete", "checkpoint", "whole-first", "whole-second")

@@ -7,7 +7,8 @@ new image.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,14 @@ class ToolsPod:
         start_pod(self.kubectl, self.manifest())
         self.copy(SOURCES, SOURCES.name)
         return self
+
+    @contextmanager
+    def for_a_while(self) -> Iterator[ToolsPod]:
+        """The same pod, which runs as long as the block lasts."""
+        try:
+            yield self.start()
+        finally:
+            self.kubectl.run("delete", "pod", self.name, "--ignore-not-found")
 
     def copy(self, folder: Path, target: str) -> None:
         """Copies the files of a folder, and of those in it, into `/work/<target>`."""

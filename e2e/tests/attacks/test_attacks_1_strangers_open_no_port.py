@@ -11,12 +11,11 @@ from functools import partial
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_stack import plain_stack
-from runs import claimed, made, with_executors
+from runs import made, own_volume, with_executors
 
 from herdkeeper.shared.names import BOOKIE_ADMIN_PORT, BOOKIE_COMPONENT, HERDDB_COMPONENT, HERDDB_SQL_PORT
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.stranger import Port, Stranger
-from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -103,10 +102,8 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.F
 
     require_the_rules(stack, strangers)
     writer = WriterProcess(stack.tools, "written_under_policies").acknowledges()
-    claim = "under-policies"
-    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", claim, "--wait=false")
-    stack.kubectl.apply(volume_claim(claim))
-    job_succeeds(request, stack, "Checkpoint", "under-policies", tablespaceRef={"name": "flights"}, destination=claimed(claim))
+    place = own_volume(request, stack.kubectl, "under-policies")
+    job_succeeds(request, stack, "Checkpoint", "under-policies", tablespaceRef={"name": "flights"}, destination=place)
     job_succeeds(request, stack, "ReplicationAudit", "under-policies", bookKeeperRef={"name": "bk"})
     leader = stack.sql.leader()
     stack.sql.delete(leader)

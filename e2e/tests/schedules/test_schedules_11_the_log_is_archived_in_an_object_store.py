@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from conftest import Stack, say
-from own_tablespace import made_anew
+from own_tablespace import made_anew, rows_of
 from runs import SMALL, made, rows_of_tables
-from test_schedules_3_the_log_is_archived import rows_of
+from test_schedules_3_the_log_is_archived import ROWS, archived_while_pods_and_leaders_go
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.archive_check import DESTINATION
@@ -23,9 +23,8 @@ from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 
-TABLE, ROWS = "archived_in_a_store", 200
+TABLE = "archived_in_a_store"
 ARCHIVES, BACKUPS = "archive-keys", "backup-keys"
 CHECKPOINT = "moment-in-another-store"
 FIELD = "spec.log.archive.destination.objectStore"
@@ -59,12 +58,12 @@ def keys_of(secret: str) -> Keys:
 
 def check(stack: Stack, store: ObjectStorePod) -> Object:
     """What is archived in the store."""
-    reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK).start()
+    pod = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image=built_images.SPARK)
     bookies = stack.sql.get("bookkeepercluster", "bk")
     variables = (f"{name}={value}" for name, value in {**store.variables, DESTINATION: "s3://backups/flights"}.items())
-    program = reader.program("facts", "archived_log", "--ledgers-root", bookies["status"]["ledgersRoot"])
-    found: Object = json.loads(stack.kubectl.exec(reader.name, "env", *variables, *program))
-    stack.kubectl.run("delete", "pod", reader.name)
+    program = pod.program("facts", "archived_log", "--ledgers-root", bookies["status"]["ledgersRoot"])
+    with pod.for_a_while():
+        found: Object = json.loads(stack.kubectl.exec(pod.name, "env", *variables, *program))
     return found
 
 
@@ -92,15 +91,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         kubectl.create_secret(ARCHIVES, keys_of(ARCHIVES).variables)
         archived_after(kubectl, "flights", datetime.now(UTC), say)
 
-        writer = WriterProcess(stack.tools, TABLE).acknowledges(ROWS)
-        kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
-        stack.sql.switch_over(stack.sql.other())
-        writer.acknowledges(ROWS)
-        writer.stop()
-        written, moment = rows_of(stack, "flights", TABLE), datetime.now(UTC)
-        write_rows(stack.tools, f"{TABLE}_later", ROWS)
-        found = archived_after(kubectl, "flights", datetime.now(UTC), say)["status"]
-        say(f"{found['archive']}; {found.get('recoveryWindow')}")
+        written, moment, found = archived_while_pods_and_leaders_go(stack, TABLE)
         assert found["archive"]["objectStore"]["endpoint"] == archives.address
         kept = archives.names()
         assert any("/log/segments/" in key for key in kept)
@@ -122,9 +113,9 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
 
         files, archive = {**destination, "manifest": status["manifest"]}, place(archives, ARCHIVES)
         with made_anew(kubectl, RESTORED, files=files, archive=archive, target={"latest": True}):
-            assert rows_of(stack, RESTORED, TABLE) == written
+            assert rows_of(kubectl, RESTORED, TABLE) == written
             # the last entry is archived with the one behind it
-            assert len(rows_of(stack, RESTORED, f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
+            assert len(rows_of(kubectl, RESTORED, f"{TABLE}_later")) >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
         kubectl.run("delete", "checkpoint", CHECKPOINT)
 
         archive_at(stack, place(archives, ARCHIVES, "s3://no-such-bucket/flights"))

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from conftest import START, TABLES, Stack, say
 from own_tablespace import tablespace
-from runs import SMALL, claimed, new_key, status_of, with_executors
+from runs import SMALL, claimed, has_the_same_rows, new_key, reading, status_of, with_executors
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import message_of
 from herdkeeper_e2e.kubectl import Object, resource
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
-from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
+from herdkeeper_e2e.tools_pod import CHECKPOINTS, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 SECRET, WRONG, KEY = "backup-keys", "wrong-keys", "2026-11"
@@ -99,9 +99,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
     assert restore["encryption"]["keysSecretRef"]["name"] == SECRET
     assert restore["verified"].endswith(VERIFIED), restore
-    reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made)).start()
-    for table in TABLES.split(","):
-        assert reader.rows(table) == stack.tools.rows(table), table
+    has_the_same_rows(stack, made, TABLES.split(","))
 
     kubectl.create_secret(WRONG, {KEY: new_key()})
     wrong = with_the_wrong_key(checkpoint, status["manifest"])
@@ -112,8 +110,8 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     say(refused)
     assert f"is encrypted with the key '{KEY}'" in refused
     assert f"the Secret {WRONG} has another key of this name" in refused
-    empty = ToolsPod(kubectl, "from-wrong-key-reader", Database.of(kubectl, "db", "bk", wrong["metadata"]["name"])).start()
-    assert not set(TABLES.split(",")) & {str(row["table_name"]) for row in empty.query("SELECT * FROM systables")}
+    with reading(kubectl, wrong["metadata"]["name"]) as empty:
+        assert not set(TABLES.split(",")) & {str(row["table_name"]) for row in empty.query("SELECT * FROM systables")}
     remove(stack, "tablespace", wrong["metadata"]["name"])
 
     # What removes files needs no key.
@@ -121,6 +119,6 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     remove(stack, "checkpoint", name)
     assert searched(volumes[claim], words) == (0, [])
     remove(stack, "checkpoint", "flights-plain")
-    for pod in (*volumes.values(), reader, empty):
+    for pod in volumes.values():
         kubectl.run("delete", "pod", pod.name)
     remove(stack, "tablespace", made)

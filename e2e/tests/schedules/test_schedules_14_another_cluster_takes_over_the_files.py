@@ -6,16 +6,14 @@ from __future__ import annotations
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_tablespace import tablespace
-from runs import SMALL, claimed, compared, loaded_rows, made, the_same
+from runs import SMALL, claimed, compared, loaded_rows, made, own_volume, the_same
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.kubectl import Object, resource
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.volume_claim import volume_claim
 
 SECOND, NAME, CLAIM, CHECKPOINT = "elsewhere", "flights-elsewhere", "taken-along", "taken-along"
-PLACE = claimed(CLAIM)
 FLIGHTS = "flights"
 """Of the tablespace, in the SQL of either database."""
 NEW_AIRLINE = "INSERT INTO `airlines` (`carrier`, `name`) VALUES ('XX', 'Only Elsewhere')"
@@ -25,10 +23,9 @@ LOOK_FOR_IT = "SELECT name FROM airlines WHERE carrier = 'XX'"
 @pytest.fixture(scope="module")
 def files(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """What was known of a checkpoint of the first database whose resource is gone, and whose files stay: its status."""
-    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
+    place = own_volume(request, stack.kubectl, CLAIM)
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    stack.kubectl.apply(volume_claim(CLAIM))
-    status = made(stack.kubectl, "Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=PLACE, job=SMALL)
+    status = made(stack.kubectl, "Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=place, job=SMALL)
     stack.kubectl.run("delete", "checkpoint", CHECKPOINT)
     return status
 
@@ -38,7 +35,7 @@ def restore(request: pytest.FixtureRequest, stack: Stack, files: Object) -> Obje
     """status.restore of the tablespace of the second database that was made of them."""
     first = stack.sql.get("herddbcluster", "db")["spec"]
     second = {field: first[field] for field in ("bookKeeperRef", "ledgers", "storage", "resources")}
-    bootstrap = {"files": {**PLACE, "manifest": files["manifest"]}, "job": SMALL}
+    bootstrap = {"files": {**claimed(CLAIM), "manifest": files["manifest"]}, "job": SMALL}
     goes_in_the_end(request, stack.kubectl, "herddbcluster", SECOND)
     goes_in_the_end(request, stack.kubectl, "tablespace", NAME)
     database = resource("HerdDBCluster", SECOND, **second, replicas=1, deletionPolicy="Delete")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_tablespace import tablespace
-from runs import DRIVER, claimed, compared, kill_job, loaded_rows, made, the_same
+from runs import DRIVER, compared, kill_job, loaded_rows, made, own_volume, running_pod, the_same
 
 from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
@@ -20,11 +20,9 @@ from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tablespaces import readiness
 from herdkeeper_e2e.tools_pod import ToolsPod
-from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 NAME, CHECKPOINT, CLAIM, TOOLS = "halfway", "to-halfway", "halfway-files", "halfway-tools"
-PLACE = claimed(CLAIM)
 ONE_BY_ONE = {"resources": DRIVER, "localThreads": 1}
 """One thread loads the chunks in their order."""
 PROGRAM = "herdkeeper_jobs[.]restore[.]cli"
@@ -35,10 +33,9 @@ LIMIT = Limit(300, 0.5)
 @pytest.fixture(scope="module")
 def checkpoint(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """The status of a Checkpoint of the quickstart's tables, on a volume of this scenario's own."""
-    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
+    place = own_volume(request, stack.kubectl, CLAIM)
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    stack.kubectl.apply(volume_claim(CLAIM))
-    spec = {"tablespaceRef": {"name": "flights"}, "destination": PLACE, "job": ONE_BY_ONE, "deletionPolicy": "Delete"}
+    spec = {"tablespaceRef": {"name": "flights"}, "destination": place, "job": ONE_BY_ONE, "deletionPolicy": "Delete"}
     return made(stack.kubectl, "Checkpoint", CHECKPOINT, **spec)
 
 
@@ -82,20 +79,9 @@ def require_not_ready(stack: Stack) -> None:
     assert stack.kubectl.get("secret", f"{NAME}-connection") is None
 
 
-def driver(stack: Stack) -> Object:
-    """The pod of the job that runs now."""
-
-    def ask() -> Object | Pending:
-        pods = stack.kubectl.list("pods", PODS)
-        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
-        return running[0] if running else Pending(f"pods of the restore: {[pod['status']['phase'] for pod in pods]}")
-
-    return wait_for("the pod of the restore", ask, LIMIT, say)
-
-
 def kill_driver(stack: Stack) -> str:
     """It is gone at once; its name, once its pod has failed."""
-    pod = driver(stack)
+    pod = running_pod(stack.kubectl, PODS)
     kill_job(stack, pod, PROGRAM)
     return str(pod["metadata"]["name"])
 

@@ -7,13 +7,12 @@ import json
 
 import pytest
 from conftest import Stack, goes_in_the_end, say
-from runs import SMALL, claimed, compared, made, rows_in_files, the_same
+from runs import SMALL, compared, made, own_volume, rows_in_files, the_same
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.history import wrong_between
 from herdkeeper_e2e.nycflights import TABLES
 from herdkeeper_e2e.tools_pod import ToolsPod
-from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.writer_process import WriterProcess
 
 NAME, CLAIM = "beside-a-writer", "beside-a-writer-files"
@@ -25,15 +24,14 @@ def test_a_checkpoint_that_is_made_beside_a_writer_has_each_row_and_payload_of_i
 ) -> None:
     kubectl = stack.kubectl
     stack.tools.follow("loader", "--data", "/work/data", "--tables", "flights", say=say)
-    goes_in_the_end(request, kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
+    place = own_volume(request, kubectl, CLAIM)
     goes_in_the_end(request, kubectl, "checkpoint", NAME)
     writer = WriterProcess(stack.tools, WRITTEN).acknowledges(ROWS)
     beside = writer.read_meanwhile()
     beside.acknowledges(1)
 
     writer.marked(MARKS[0])
-    kubectl.apply(volume_claim(CLAIM))
-    status = made(kubectl, "Checkpoint", NAME, tablespaceRef={"name": "flights"}, destination=claimed(CLAIM), job=SMALL)
+    status = made(kubectl, "Checkpoint", NAME, tablespaceRef={"name": "flights"}, destination=place, job=SMALL)
     writer.marked(MARKS[1])
     writer.acknowledges(ROWS)
     beside.acknowledges(1)

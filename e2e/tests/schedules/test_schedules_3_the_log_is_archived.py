@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 
 import yaml
 from conftest import Stack, say
-from own_tablespace import rows_in
+from own_tablespace import rows_in, rows_of
 from runs import claimed, of_ledgers, rows_of_tables, status_of
 
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.writer_process import WriterProcess, write_rows
 
 CLAIM = "archives"
@@ -31,35 +32,32 @@ def declare_archive(stack: Stack) -> None:
     stack.kubectl.want("tablespace", "flights", log={"archive": ARCHIVE})
 
 
-def rows_of(stack: Stack, name: str, table: str = TABLE) -> list[int]:
-    """The ids of a writer's table in a tablespace, beside each of which is what the writer put there."""
-    tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name)).start()
-    found = rows_in(tools, table)
-    stack.kubectl.run("delete", "pod", tools.name)
-    return found
+def archived_while_pods_and_leaders_go(stack: Stack, table: str) -> tuple[list[int], datetime, Object]:
+    """The archive's pod is killed under a writer, and the leader moves. What the table had then, at which moment, and the status of flights
+    once the rows behind that are archived, too, which are in `<table>_later`."""
+    writer = WriterProcess(stack.tools, table).acknowledges(ROWS)
+    stack.kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
+    stack.sql.switch_over(stack.sql.other())
+    writer.acknowledges(ROWS)
+    writer.stop()
+    written, moment = rows_in(stack.tools, table), datetime.now(UTC)
+    write_rows(stack.tools, f"{table}_later", ROWS)
+    status = archived_after(stack.kubectl, "flights", datetime.now(UTC), say)["status"]
+    say(f"{status['archive']}; {status.get('recoveryWindow')}")
+    return written, moment, status
 
 
 def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_is_made_anew(stack: Stack) -> None:
     kubectl = stack.kubectl
     declare_archive(stack)
-    writer = WriterProcess(stack.tools, TABLE).acknowledges(ROWS)
-    kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
-    stack.sql.switch_over(stack.sql.other())
-    writer.acknowledges(ROWS)
-    writer.stop()
-    written = rows_of(stack, "flights")
-    moment = datetime.now(UTC)
-
-    write_rows(stack.tools, f"{TABLE}_later", ROWS)
-    found = archived_after(kubectl, "flights", datetime.now(UTC), say)
-    say(f"{found['status']['archive']}; {found['status']['recoveryWindow']}")
-    window = found["status"]["recoveryWindow"]
+    written, moment, status = archived_while_pods_and_leaders_go(stack, TABLE)
+    window = status["recoveryWindow"]
     assert datetime.fromisoformat(window["from"]) < moment < datetime.fromisoformat(window["to"])
-    assert found["status"]["archive"]["expiry"].startswith("nothing expires: "), "nothing is as old as the window"
+    assert status["archive"]["expiry"].startswith("nothing expires: "), "nothing is as old as the window"
 
-    reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM).start()
-    checked = of_ledgers(stack, "archived_log", reader)
-    kubectl.run("delete", "pod", reader.name)
+    pod = ToolsPod(kubectl, "archive-reader", stack.tools.database, image=built_images.SPARK, claim=CLAIM)
+    with pod.for_a_while() as reader:
+        checked = of_ledgers(stack, "archived_log", reader)
     say(f"{checked}")
     assert checked["wrong"] == []
     assert checked["first"][1] == 0, "nothing has expired"
@@ -72,6 +70,6 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     status = status_of(kubectl, "checkpoint", checkpoint["metadata"]["name"])
     restore = wait_until_ready(kubectl, restored["metadata"]["name"], say)["status"]["restore"]
     assert restore["verified"].endswith(VERIFIED), restore
-    assert rows_of(stack, restored["metadata"]["name"]) == written
+    assert rows_of(kubectl, restored["metadata"]["name"], TABLE) == written
     assert f"{TABLE}_later" not in rows_of_tables(status)
     kubectl.run("delete", "tablespace", restored["metadata"]["name"])

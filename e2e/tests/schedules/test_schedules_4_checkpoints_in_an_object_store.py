@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import yaml
 from conftest import TABLES, Stack, say
-from runs import status_of, with_executors
+from runs import has_the_same_rows, status_of, with_executors
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import message_of
@@ -13,7 +13,6 @@ from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 CREATED_ONCE = "flights/.herdkeeper-creates-once"
@@ -52,10 +51,7 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
         assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
         assert restore["objectStore"]["endpoint"] == store.address
         assert restore["verified"].endswith(VERIFIED), restore
-        reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made)).start()
-        for table in TABLES.split(","):
-            assert reader.rows(table) == stack.tools.rows(table), table
-        kubectl.run("delete", "pod", reader.name)
+        has_the_same_rows(stack, made, TABLES.split(","))
 
         kubectl.run("delete", "checkpoint", name, "--wait=false")
         wait_for("the removal of the checkpoint's objects", lambda: kubectl.gone("checkpoint", name), LIMIT, say)

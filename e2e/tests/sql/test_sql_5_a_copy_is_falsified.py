@@ -8,7 +8,7 @@ import json
 import pytest
 from conftest import Stack, goes_in_the_end, say
 from leadership_steps import operator_away, record_of, same_leadership
-from runs import SMALL, claimed
+from runs import SMALL, claimed, own_volume
 from sql_steps import CHANGE, answer_to, each_copy_has_every_row, settled_on
 from under_load import during
 
@@ -16,7 +16,6 @@ from herdkeeper_e2e.conditions import message_of
 from herdkeeper_e2e.kubectl import KubectlError, Object, resource
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, ToolsPod
-from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -51,13 +50,13 @@ def restarts(stack: Stack, node: str) -> int:
 def falsify(stack: Stack, node: str) -> None:
     """While its process stands still the row on its disk gets another value; then the process is killed, and another one reads that."""
     uuid, before = stack.sql.get("tablespace", TABLESPACE)["status"]["uuid"], restarts(stack, node)
-    beside = ToolsPod(stack.kubectl, "falsifier", stack.tools.database, claim=f"data-{node}", machine=stack.sql.node_of(node)).start()
-    stack.sql.signal("STOP", node)
-    try:
-        say(beside.run("falsified_page", f"{CHECKPOINTS}/herddb/data/{uuid}.tablespace", WRITTEN, FALSE))
-    finally:
-        stack.sql.signal("KILL", node)
-        stack.kubectl.run("delete", "pod", beside.name)
+    pod = ToolsPod(stack.kubectl, "falsifier", stack.tools.database, claim=f"data-{node}", machine=stack.sql.node_of(node))
+    with pod.for_a_while() as beside:
+        stack.sql.signal("STOP", node)
+        try:
+            say(beside.run("falsified_page", f"{CHECKPOINTS}/herddb/data/{uuid}.tablespace", WRITTEN, FALSE))
+        finally:
+            stack.sql.signal("KILL", node)
 
     def follows() -> bool | Pending:
         if restarts(stack, node) == before:
@@ -148,9 +147,8 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
     nodes = sorted(stack.sql.replicas())
     settled_on(stack, nodes)
     leader, follower = stack.sql.leader(), stack.sql.other()
-    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", FILES, "--wait=false")
+    own_volume(request, stack.kubectl, FILES)
     goes_in_the_end(request, stack.kubectl, "checkpoints", "-l", f"scenario={TABLE}")
-    stack.kubectl.apply(volume_claim(FILES))
     writer = WriterProcess(stack.tools, "beside_a_false_row").acknowledges()
     stack.tools.run(
         "query",
