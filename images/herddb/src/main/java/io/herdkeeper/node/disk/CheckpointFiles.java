@@ -189,12 +189,8 @@ public final class CheckpointFiles extends FileDataStorageManager {
 
     /** By the content of what a table has at a position. */
     private static String nameBefore(Path table) {
-        try {
-            byte[] content = Files.readAllBytes(table);
-            return table.getFileName() + "." + Long.toHexString(XXHash64Utils.hash(content, 0, content.length));
-        } catch (IOException error) {
-            throw new DataStorageManagerException(error);
-        }
+        byte[] content = done(() -> Files.readAllBytes(table));
+        return table.getFileName() + "." + Long.toHexString(XXHash64Utils.hash(content, 0, content.length));
     }
 
     /** Keeps what the index of a table's keys has at a position, until the table is checkpointed there, too ({@link #initTable}). */
@@ -207,30 +203,29 @@ public final class CheckpointFiles extends FileDataStorageManager {
         }
         Path kept = folder.resolve(nameBefore(table.resolve(name)));
         Path written = folder.resolve(kept.getFileName() + ".tmp");
-        try {
-            Files.copy(folder.resolve(name), written, StandardCopyOption.REPLACE_EXISTING);
-            try (FileChannel channel = FileChannel.open(written, StandardOpenOption.WRITE)) {
-                channel.force(true);
-            }
-        } catch (IOException error) {
-            throw new DataStorageManagerException(error);
-        }
+        done(() -> Files.copy(folder.resolve(name), written, StandardCopyOption.REPLACE_EXISTING));
+        force(written, StandardOpenOption.WRITE, true);
         move(written, kept);
         forceNames(folder);
         before.put(table, kept);
     }
 
     private static void move(Path from, Path to) {
-        try {
-            Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-        } catch (IOException error) {
-            throw new DataStorageManagerException(error);
-        }
+        done(() -> Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING));
     }
 
     private static void delete(Path file) {
+        done(() -> Files.deleteIfExists(file));
+    }
+
+    /** What is done to files. */
+    private interface Operation<T> {
+        T run() throws IOException;
+    }
+
+    private static <T> T done(Operation<T> operation) {
         try {
-            Files.deleteIfExists(file);
+            return operation.run();
         } catch (IOException error) {
             throw new DataStorageManagerException(error);
         }
@@ -551,11 +546,10 @@ public final class CheckpointFiles extends FileDataStorageManager {
     }
 
     private static void deleteFolder(Path folder) {
-        try {
+        done(() -> {
             deleteDirectory(folder);
-        } catch (IOException error) {
-            throw new DataStorageManagerException(error);
-        }
+            return folder;
+        });
     }
 
     /**
@@ -584,16 +578,7 @@ public final class CheckpointFiles extends FileDataStorageManager {
      */
     @Override
     public TableStatus getLatestTableStatus(String tableSpace, String table) {
-        Path folder = folder(tableSpace).resolve(table + ".table");
-        LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
-            for (Path file : files) {
-                LogSequenceNumber position = positionOf(file, "");
-                newest = position.after(newest) ? position : newest;
-            }
-        } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
-            throw new DataStorageManagerException("the newest checkpoint in " + folder + " is not known", error);
-        }
+        LogSequenceNumber newest = newest(folder(tableSpace).resolve(table + ".table"), "");
         return newest.isStartOfTime() ? TableStatus.buildTableStatusForNewCreatedTable(table) : getTableStatus(tableSpace, table, newest);
     }
 
@@ -608,11 +593,15 @@ public final class CheckpointFiles extends FileDataStorageManager {
      */
     @Override
     public LogSequenceNumber getLastcheckpointSequenceNumber(String tableSpace) {
-        Path folder = folder(tableSpace);
+        return newest(folder(tableSpace), "checkpoint.");
+    }
+
+    /** By the names of the files in a folder, which is made if it is not there; START_OF_TIME if there is none. */
+    private static LogSequenceNumber newest(Path folder, String prefix) {
         LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
         try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
             for (Path file : files) {
-                LogSequenceNumber position = positionOf(file, "checkpoint.");
+                LogSequenceNumber position = positionOf(file, prefix);
                 newest = position.after(newest) ? position : newest;
             }
         } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
@@ -669,24 +658,21 @@ public final class CheckpointFiles extends FileDataStorageManager {
     }
 
     private void force(String tableSpace, String owner, long page) {
-        if (!forces) {
-            return;
-        }
-        Path file = folder(tableSpace).resolve(owner).resolve(page + FILEEXTENSION_PAGE);
-        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
-            channel.force(false);
-        } catch (IOException error) {
-            throw new DataStorageManagerException(error);
+        if (forces) {
+            force(folder(tableSpace).resolve(owner).resolve(page + FILEEXTENSION_PAGE), StandardOpenOption.WRITE, false);
         }
     }
 
     /** Which files a folder has is on the disk behind this, too. */
     private void forceNames(Path folder) {
-        if (!forces) {
-            return;
+        if (forces) {
+            force(folder, StandardOpenOption.READ, true);
         }
-        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
-            channel.force(true);
+    }
+
+    private static void force(Path path, StandardOpenOption way, boolean withMetadata) {
+        try (FileChannel channel = FileChannel.open(path, way)) {
+            channel.force(withMetadata);
         } catch (IOException error) {
             throw new DataStorageManagerException(error);
         }
