@@ -38,6 +38,16 @@ def _age(metric: str, of: str, label: str) -> Query:
     return Query(f"time() - max by (namespace, {label}) ({metric}{{{of}}})", "{{namespace}}/{{" + label + "}}")
 
 
+def _requests(title: str, about: str, kind: str, *, success: bool = True) -> Panel:
+    """Requests to bookies that add, or read, an entry."""
+    count = f'bookkeeper_server_{kind}_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="{str(success).lower()}"}}'
+    return Panel(title, about, _by_pod(f"rate({count}[5m])"), _REQUESTS)
+
+
+def _slowest(title: str, about: str, metric: str) -> Panel:
+    return Panel(title, about, _by_pod(f'{metric}{{{_BOOKKEEPER}, success="true", quantile="0.99"}}'), _MILLISECONDS)
+
+
 STACK = Dashboard(
     uid="herdkeeper-stack",
     title="Herdkeeper / Stack",
@@ -230,52 +240,22 @@ BOOKKEEPER = Dashboard(
         ),
         row(
             "Adds",
-            Panel(
-                "Added",
-                "Requests a second, by bookie.",
-                _by_pod(f'rate(bookkeeper_server_ADD_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="true"}}[5m])'),
-                _REQUESTS,
-            ),
+            _requests("Added", "Requests a second, by bookie.", "ADD"),
             Panel(
                 "Bytes written", "Of entries, a second, by bookie.", _by_pod(f"rate(bookie_WRITE_BYTES{{{_BOOKKEEPER}}}[5m])"), Look("Bps")
             ),
-            Panel(
-                "Latency of adds",
-                "99 of 100 are faster. SQL commits wait for it.",
-                _by_pod(f'bookkeeper_server_ADD_ENTRY_REQUEST{{{_BOOKKEEPER}, success="true", quantile="0.99"}}'),
-                _MILLISECONDS,
-            ),
-            Panel(
-                "Failed adds",
-                "A second, by bookie. Should be 0.",
-                _by_pod(f'rate(bookkeeper_server_ADD_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="false"}}[5m])'),
-                _REQUESTS,
-            ),
+            _slowest("Latency of adds", "99 of 100 are faster. SQL commits wait for it.", "bookkeeper_server_ADD_ENTRY_REQUEST"),
+            _requests("Failed adds", "A second, by bookie. Should be 0.", "ADD", success=False),
         ),
         row(
             "Reads",
-            Panel(
-                "Read",
-                "Requests a second, by bookie: of SQL nodes that boot or follow, jobs and other clients.",
-                _by_pod(f'rate(bookkeeper_server_READ_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="true"}}[5m])'),
-                _REQUESTS,
-            ),
+            _requests("Read", "Requests a second, by bookie: of SQL nodes that boot or follow, jobs and other clients.", "READ"),
             Panel("Bytes read", "A second, by bookie.", _by_pod(f"rate(bookie_READ_BYTES{{{_BOOKKEEPER}}}[5m])"), Look("Bps")),
-            Panel(
-                "Failed reads",
-                "A second, by bookie. Reads of an entry that is not there are among them.",
-                _by_pod(f'rate(bookkeeper_server_READ_ENTRY_REQUEST_count{{{_BOOKKEEPER}, success="false"}}[5m])'),
-                _REQUESTS,
-            ),
+            _requests("Failed reads", "A second, by bookie. Reads of an entry that is not there are among them.", "READ", success=False),
         ),
         row(
             "Journal",
-            Panel(
-                "Latency of journal syncs",
-                "99 of 100 are faster: the disk's own speed.",
-                _by_pod(f'bookie_journal_JOURNAL_SYNC{{{_BOOKKEEPER}, success="true", quantile="0.99"}}'),
-                _MILLISECONDS,
-            ),
+            _slowest("Latency of journal syncs", "99 of 100 are faster: the disk's own speed.", "bookie_journal_JOURNAL_SYNC"),
             Panel(
                 "Journal queue",
                 "Entries that wait for the journal.",
