@@ -17,7 +17,6 @@ from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 IMAGE = built_images.BOOKKEEPER
-PAUSED = "herdkeeper.io/paused"
 CONFIG_MAP = "drop-entries"
 PATIENCE = Limit(300)
 
@@ -52,16 +51,13 @@ def drop_entries(kubectl: Kubectl, loss: Loss, *more: Loss) -> None:
     if {each.bookie for each in more} - {loss.bookie}:
         raise ValueError(f"losses of {loss.bookie} and of others: make those of each bookie for themselves")
     _ship_tool(kubectl)
-    kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}=true")
-    try:
+    # then the operator restarts the bookie: its StatefulSet differs from its intent; a paused resource would also outlive its namespace
+    with kubectl.paused("bookkeepercluster", loss.cluster):
         kubectl.run("scale", "statefulset", loss.bookie, "--replicas=0")
-        wait_for(f"the end of {loss.bookie}-0", lambda: _gone(kubectl, f"{loss.bookie}-0"), PATIENCE)
+        wait_for(f"the end of {loss.bookie}-0", lambda: kubectl.gone("pod", f"{loss.bookie}-0"), PATIENCE)
         kubectl.apply(_pod((loss, *more)))
         wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
         kubectl.run("delete", "pod", CONFIG_MAP)
-    finally:
-        # the operator restarts the bookie: its StatefulSet differs from its intent; a paused resource would also outlive its namespace
-        kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}-")
 
 
 def _ship_tool(kubectl: Kubectl) -> None:
@@ -85,10 +81,6 @@ def _copy_jar(environment: Mapping[str, str], folder: Path) -> None:
         run(["docker", "cp", f"{container}:/opt/bookkeeper/lib/{jar}", str(folder)], environment, lambda _: None)
     finally:
         run(["docker", "rm", container], environment, lambda _: None)
-
-
-def _gone(kubectl: Kubectl, pod: str) -> bool | Pending:
-    return True if kubectl.get("pod", pod) is None else Pending(f"{pod} is still there")
 
 
 def _succeeded(kubectl: Kubectl) -> bool | Pending:

@@ -6,7 +6,8 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,15 @@ class Kubectl:
     def want(self, kind: str, name: str, **spec: object) -> None:
         """Change these fields of an object's spec and no others, also within mapping fields. None removes a field."""
         self.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+
+    @contextmanager
+    def paused(self, kind: str, name: str) -> Iterator[None]:
+        """The operator does nothing about a resource as long as the block lasts."""
+        self.run("annotate", "--overwrite", kind, name, "herdkeeper.io/paused=true")
+        try:
+            yield
+        finally:
+            self.run("annotate", "--overwrite", kind, name, "herdkeeper.io/paused-")
 
     def secret(self, name: str) -> dict[str, str]:
         """Returns what an existing Secret holds, as text. Raises KeyError."""

@@ -4,8 +4,6 @@ after the audit had planned its work, and before its first pass over all of it e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from conftest import Stack, say
@@ -28,7 +26,6 @@ LEAST_BYTES = 3 << 20
 AN_ANSWER, OF_OTHERS = 1 << 20, 1 << 17
 """Bytes that a bookie has read when it has answered an audit once, and more than what others, who follow the log, ask of it between two
 looks."""
-PAUSED = "herdkeeper.io/paused"
 
 
 def declare_slow_audit(stack: Stack, name: str, ledger: int, whole: Object) -> None:
@@ -119,16 +116,6 @@ def require_in_the_middle(stack: Stack, audit: str, bookie: Object, fault: Span)
     assert id_of(stack, bookie) in second, f"all that it has had been read before: {second}"
 
 
-@contextmanager
-def left_to_itself(stack: Stack) -> Iterator[None]:
-    """The operator does nothing about the bookies for as long as the block lasts; then it brings back what is away."""
-    stack.kubectl.run("annotate", "--overwrite", "bookkeepercluster", "bk", f"{PAUSED}=true")
-    try:
-        yield
-    finally:
-        stack.kubectl.run("annotate", "--overwrite", "bookkeepercluster", "bk", f"{PAUSED}-")
-
-
 def in_flight(status: Object, before: Object) -> int:
     """How many copies are missing that truly are: of entries that the other two acknowledged when a bookie ended (ackQuorum 2), which
     are known before or lie behind what there was before."""
@@ -178,7 +165,7 @@ def test_a_bookie_that_is_killed_in_the_middle_of_a_deep_audit_lacks_nothing(sta
 def test_what_a_bookie_that_stays_away_has_is_unknown_and_not_missing(stack: Stack) -> None:
     ledger = first_ledger(stack)["ledger"]
     before = audited(stack.kubectl, "before-it-goes", ledgers=[ledger])
-    with left_to_itself(stack):
+    with stack.kubectl.paused("bookkeepercluster", "bk"):  # then the operator brings back what is away
         declare_slow_audit(stack, "gone-meanwhile", ledger, before)
         bookie = bookie_that_is_read(stack, "gone-meanwhile")
         fault = taken_away(stack, bookie)

@@ -10,6 +10,7 @@ from bookie_steps import LONG, bookies, numbers_of, settled_on
 from conftest import Stack, say
 from load import Load
 from proof import all_is_whole
+from under_load import during
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.waiting import Pending, wait_for
@@ -58,27 +59,23 @@ def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_
     bookie = next(each for each in bookies(stack)["status"]["bookies"] if held[each["bookieId"]])
     name, bookie_id = f"bk-bookie-{bookie['number']}", bookie["bookieId"]
 
-    stack.kubectl.run("annotate", "bookkeepercluster", "bk", "herdkeeper.io/paused=true")
-    load.order("mark a bookie away, and its ledgers copied by a person")
-    stack.kubectl.run("scale", "statefulset", name, "--replicas=0")
-
     def away() -> bool | Pending:
         found = next(each for each in bookies(stack)["status"]["bookies"] if each["bookieId"] == bookie_id)
         return True if found["state"] == "Away" else Pending(f"{name}: {found['state']}")
 
-    wait_for(f"{name} to be away", away, LONG, say)
-    load.acknowledges()
-    began, closed = time.monotonic(), closed_ledgers_of(stack, bookie_id)
-    in_autorecovery(stack, *the_command(bookie_id))
-    say(f"{len(closed)} closed ledgers of a bookie were copied in {time.monotonic() - began:.0f} s")
-    assert held[bookie_id] <= closed
-    # striped ledgers that were open when it went are closed meanwhile, and name it for their beginning
-    assert closed & closed_ledgers_of(stack, bookie_id) == set()
-
-    stack.kubectl.run("annotate", "bookkeepercluster", "bk", "herdkeeper.io/paused-")
-    settled_on(stack, numbers_of(stack))
-    stack.wait_until_ready()
-    load.acknowledges()
+    with during("a bookie away, and its ledgers copied by a person", load):
+        with stack.kubectl.paused("bookkeepercluster", "bk"):
+            stack.kubectl.run("scale", "statefulset", name, "--replicas=0")
+            wait_for(f"{name} to be away", away, LONG, say)
+            load.acknowledges()
+            began, closed = time.monotonic(), closed_ledgers_of(stack, bookie_id)
+            in_autorecovery(stack, *the_command(bookie_id))
+            say(f"{len(closed)} closed ledgers of a bookie were copied in {time.monotonic() - began:.0f} s")
+            assert held[bookie_id] <= closed
+            # striped ledgers that were open when it went are closed meanwhile, and name it for their beginning
+            assert closed & closed_ledgers_of(stack, bookie_id) == set()
+        settled_on(stack, numbers_of(stack))
+        stack.wait_until_ready()
     all_is_whole(load, "after-a-recovery-by-hand")
 
 
@@ -92,19 +89,17 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     load = Load(stack, "without_a_cookie").acknowledges()
     cookie = operator.script(READ, found["zooKeeperAddress"], path)
 
-    load.order("mark a cookie deleted, and its bookie restarted")
-    operator.script(DELETE, found["zooKeeperAddress"], path)
-    stack.sql.delete(pod)
-
     def restored() -> bool | Pending:
         events = [each for each in stack.kubectl.list("events") if each["reason"] == "CookieRestored"]
         return bool(events) or Pending("no event CookieRestored yet")
 
-    wait_for("the cookie", restored, LONG, say)
-    # the kubelet tries again after minutes: the how-to says how not to wait
-    stack.sql.delete(pod)
-    settled_on(stack, [each["number"] for each in found["bookies"]])
-    stack.wait_until_ready()
-    assert operator.script(READ, found["zooKeeperAddress"], path) == cookie
-    load.acknowledges()
+    with during("a cookie deleted, and its bookie restarted", load):
+        operator.script(DELETE, found["zooKeeperAddress"], path)
+        stack.sql.delete(pod)
+        wait_for("the cookie", restored, LONG, say)
+        # the kubelet tries again after minutes: the how-to says how not to wait
+        stack.sql.delete(pod)
+        settled_on(stack, [each["number"] for each in found["bookies"]])
+        stack.wait_until_ready()
+        assert operator.script(READ, found["zooKeeperAddress"], path) == cookie
     all_is_whole(load, "after-a-cookie")

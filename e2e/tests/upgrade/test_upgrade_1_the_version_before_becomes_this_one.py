@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import EXPLAINED_BY, START, Stack, begin_anew, ready_stack, say
+from conftest import EXPLAINED_BY, Stack, begin_anew, ready_stack, say
 from under_load import all_anew, during, settled, uids, under_load
 
 from herdkeeper.api.default_images import VERSION
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE, RELEASE, REPOSITORY, cluster_environment, install_operator, run
-from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.sql_stack import BOOKIES
-from herdkeeper_e2e.waiting import Pending, wait_for
+from herdkeeper_e2e.tablespaces import wait_until_ready
 
 CLUSTER = "herdkeeper-upgrade"
 ROWS = 100
@@ -107,13 +107,6 @@ def images(before: Before) -> set[str]:
     return {str(pod["spec"]["containers"][0]["image"]) for pod in pods}
 
 
-def restored(before: Before) -> Object | Pending:
-    """The tablespace that is made from the Checkpoint, once it is Ready."""
-    found = before.stack.sql.get("tablespace", "restored")
-    reason = not_ready_reason(found)
-    return Pending(f"tablespace restored: {reason}") if reason else found
-
-
 def test_the_version_before_is_upgraded_goes_back_and_is_upgraded_again(before: Before) -> None:
     kubectl, tools = before.kubectl, before.stack.tools
     tools.run("query", "CREATE TABLE cities (id INT PRIMARY KEY, name STRING)", "INSERT INTO cities (id, name) VALUES (1, 'Bergamo')")
@@ -133,5 +126,5 @@ def test_the_version_before_is_upgraded_goes_back_and_is_upgraded_again(before: 
     assert encrypted is not None
     assert encrypted["status"] == "False"
     kubectl.apply(REPOSITORY / "examples/restore.yaml")
-    wait_for("the restore of a Checkpoint of the version before", lambda: restored(before), START, say)
+    wait_until_ready(kubectl, "restored", say)  # of a Checkpoint of the version before
     settled(before.stack)
