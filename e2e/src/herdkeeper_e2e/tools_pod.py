@@ -19,6 +19,7 @@ from herdkeeper_e2e import built_images
 from herdkeeper_e2e.client_pod import client_pod, copy_into, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
+from herdkeeper_e2e.steered_process import SteeredProcess
 
 WORK = "/work"
 CHECKPOINTS = "/checkpoints"
@@ -111,6 +112,10 @@ class ToolsPod:
     def run(self, module: str, *arguments: str, timeout_seconds: float = 900.0) -> str:
         """Run a program to its end; returns its standard output. Raises KubectlError."""
         return self.kubectl.exec(self.name, *self.program(module, *arguments), timeout_seconds=timeout_seconds)
+
+    def steered(self, module: str, *arguments: str) -> SteeredProcess:
+        """Start a program that goes on until it is stopped."""
+        return SteeredProcess(self.kubectl, self.name, self.program(module, *arguments))
 
     def script(self, source: str, *arguments: str) -> str:
         """Run Python code to its end; returns its standard output. Raises KubectlError."""

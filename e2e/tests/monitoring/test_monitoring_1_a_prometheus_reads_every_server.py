@@ -26,7 +26,6 @@ from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object, resource
 from herdkeeper_e2e.monitoring.dashboards import DASHBOARDS
 from herdkeeper_e2e.monitoring.draw import DRAWN, chosen, draw
 from herdkeeper_e2e.monitoring.prometheus_pod import LABELS, PrometheusPod, Target
-from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 MONITORING = "monitoring"
@@ -105,9 +104,7 @@ def a_ledger_marked(own: OwnTablespace) -> Iterator[None]:
     """Within the block, BookKeeper's metadata says that a ledger lacks a copy. None is missing."""
     root = own.stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
     ledger = first_ledger(own.stack, own.tools)["ledger"]
-    program = own.tools.as_operator().program("marked_ledger", "--ledgers-root", root, "--ledger", str(ledger))
-    process = SteeredProcess(own.stack.kubectl, own.tools.name, program)
-    process.acknowledges(1)
+    process = own.tools.as_operator().steered("marked_ledger", "--ledgers-root", root, "--ledger", str(ledger)).acknowledges(1)
     try:
         yield
     finally:

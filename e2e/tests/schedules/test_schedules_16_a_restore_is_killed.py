@@ -17,7 +17,6 @@ from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper_e2e import built_images
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tablespaces import readiness
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -109,7 +108,7 @@ def said_by(pod: Object) -> RestoreSummary:
 def test_a_restore_whose_pod_is_killed_in_the_middle_goes_on_and_loads_each_chunk_once(
     stack: Stack, tools: ToolsPod, checkpoint: Object
 ) -> None:
-    held = SteeredProcess(stack.kubectl, tools.name, tools.program("held_chunk"))
+    held = tools.steered("held_chunk")
     stack.kubectl.apply(tablespace(NAME, bootstrap={"checkpoint": {"name": CHECKPOINT}, "job": ONE_BY_ONE}))
     held.has_acknowledged(1, LIMIT)
     loaded = chunks_before_the_one_that_is_held(tools, held.acknowledged)

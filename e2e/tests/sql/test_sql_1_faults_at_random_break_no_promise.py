@@ -51,13 +51,11 @@ def python_clients(stack: Stack) -> SteeredProcess:
     stack.tools.run("checker.tables", "--registers", str(workload_plan.REGISTERS))
     numbers = {"adders": share.adders, "first-client": share.first_client, "register": share.register, "readers": share.readers}
     arguments = [word for name, number in numbers.items() for word in (f"--{name}", str(number))]
-    program = stack.tools.program("checker.workload", "--history", HISTORY, *arguments, "--pause-seconds", str(share.pause_seconds))
-    return SteeredProcess(stack.kubectl, stack.tools.name, program)
+    return stack.tools.steered("checker.workload", "--history", HISTORY, *arguments, "--pause-seconds", str(share.pause_seconds))
 
 
 def refused_client(stack: Stack, seed: int) -> SteeredProcess:
-    program = stack.tools.program("checker.refusals", "tell", "--promises", PROMISES, "--said", SAID, "--seed", str(seed))
-    return SteeredProcess(stack.kubectl, stack.tools.name, program)
+    return stack.tools.steered("checker.refusals", "tell", "--promises", PROMISES, "--said", SAID, "--seed", str(seed))
 
 
 def led_by_each_copy(stack: Stack) -> Iterator[None]:

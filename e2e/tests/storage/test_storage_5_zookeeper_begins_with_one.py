@@ -17,7 +17,6 @@ from proof import all_is_whole
 from under_load import tell
 
 from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.steered_process import SteeredProcess
 
 HISTORY = "/tmp/history-of-znodes"
 WRITES = 50
@@ -48,8 +47,7 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
     numbers = numbers_of(stack)
     first = ensemble.seen()["status"]["address"]
     operator = stack.tools.as_operator()
-    command = operator.program("znode_writer", "--hosts", first, "--history", HISTORY)
-    znodes = SteeredProcess(stack.kubectl, stack.tools.name, command)
+    znodes = operator.steered("znode_writer", "--hosts", first, "--history", HISTORY)
     load = Load(stack, "from_one_member")
     for before, after in ((1, 3), (3, 5), (5, 3)):
         for each in (znodes, load):
@@ -71,7 +69,7 @@ def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack
     address = ensemble.seen()["status"]["address"]
     assert len(address.split(",")) == 3
     for host in address.split(","):
-        found = json.loads(operator.run("znode_reader", "--hosts", host, "--history", HISTORY))
+        found = json.loads(operator.run("znode_writer", "--compare", "--hosts", host, "--history", HISTORY))
         assert found["violation"] is None, host
     tell(found)
     assert len(found["gaps"]) == 3
