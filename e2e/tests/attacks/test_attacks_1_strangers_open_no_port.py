@@ -12,6 +12,7 @@ import pytest
 from conftest import Stack, goes_in_the_end, say
 from own_stack import plain_stack
 from runs import made, own_volume, with_executors
+from under_load import lost_nothing
 
 from herdkeeper.shared.names import BOOKIE_ADMIN_PORT, BOOKIE_COMPONENT, HERDDB_COMPONENT, HERDDB_SQL_PORT
 from herdkeeper_e2e.kubectl import Kubectl, Object
@@ -109,8 +110,7 @@ def test_strangers_open_nothing_but_sql_and_the_database_works(request: pytest.F
     stack.sql.delete(leader)
     writer.acknowledges()
     stack.wait_until_ready()
-    writer.stop()
-    assert writer.read()["violation"] is None
+    lost_nothing(writer)
     require_the_rules(stack, strangers)  # for the pod that was made meanwhile, too
     assert {("zookeeper", 2281), ("bookie", 3181), ("bookie", 8080), (HERDDB_COMPONENT, 9845)} <= listening
     assert ("zookeeper", 2181) not in listening, "without a certificate nobody is served, policies or not"

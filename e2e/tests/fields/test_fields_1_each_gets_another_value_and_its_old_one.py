@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 import pytest
 from conftest import Stack, say
-from under_load import SETTLED, is_settled, one_at_a_time, seen_away, settled, uids
+from under_load import SETTLED, is_settled, lost_nothing, one_at_a_time, seen_away, settled, uids
 
 from herdkeeper.shared.names import REVISION_LABEL
 from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE
@@ -103,8 +103,7 @@ def running(stack: Stack) -> Iterator[Running]:
     settled(stack)
     writer = WriterProcess(stack.tools, "written_while_fields_change", "--pause-seconds", "0.05").acknowledges(ROWS)
     yield Running(stack, writer)
-    writer.stop()
-    assert writer.read()["violation"] is None
+    lost_nothing(writer)
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from shop import ADDRESS, Shop, opened
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import unsettled_reason
 from herdkeeper_e2e.flux import HealthCheckError, released
-from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.kubectl import Kubectl, Object, resource
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 FOLDER = cluster.REPOSITORY / "charts/herdkeeper"
@@ -22,15 +22,7 @@ EXAMPLES = cluster.REPOSITORY / "examples/gitops/flux"
 RELEASE = "herdkeeper"
 MADE = "deployments,services,roles,rolebindings,serviceaccounts"
 OF_RELEASE = f"app.kubernetes.io/instance={RELEASE}"
-ENSEMBLE = """apiVersion: herdkeeper.io/v1alpha1
-kind: ZooKeeperCluster
-metadata:
-  name: zk
-spec:
-  replicas: 1
-  storage:
-    size: 1Gi
-"""
+ENSEMBLE = resource("ZooKeeperCluster", "zk", replicas=1, storage={"size": "1Gi"})
 PATIENCE = Limit(300, 1)
 
 
