@@ -33,7 +33,7 @@ final class LogContinuity {
     }
 
     /**
-     * Checks one step.
+     * Checks one step of a follower, or of a replay that does not fence.
      *
      * @throws LogNotAvailableException when entries lie between {@code last} and {@code next}, or that can't be known
      */
@@ -48,7 +48,7 @@ final class LogContinuity {
     }
 
     /**
-     * Checks one step of a replay, which reads whole ledgers in their order.
+     * Checks one step of a replay that fences, and so reads whole ledgers in their order.
      *
      * @throws LogNotAvailableException when entries lie between {@code last} and {@code next}
      */

@@ -71,6 +71,27 @@ class FollowerAtLedgerChangeTest {
         }
     }
 
+    /** As to a node whose clients ask two members of ZooKeeper: one shows the list, and the other one, which is behind, the ledgers. */
+    @Test
+    void aBootDoesNotGoOnBehindALedgerThatLooksOpen() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog old = LogBench.lead(bench.open("old"));
+            LogBench.write(old, "first");
+            LogBench.write(old, "last");
+            List<Long> ledgers = new ArrayList<>(bench.listed());
+            bench.list(List.of());
+            BookkeeperCommitLog next = LogBench.lead(bench.open("next"));
+            LogBench.write(next, "next");
+            LogBench.write(next, "after that");
+            ledgers.addAll(bench.listed());
+            bench.list(ledgers);
+
+            assertThrows(LogNotAvailableException.class, () -> LogBench.boot(bench.open("behind")));
+            old.close();
+            assertEquals(List.of("first", "last", "next", "after that"), LogBench.boot(bench.open("not behind")));
+        }
+    }
+
     private static LogSequenceNumber writeRows(BookkeeperCommitLog leader, String name, int count, List<String> written) {
         LogSequenceNumber last = null;
         for (int i = 0; i < count; i++) {
