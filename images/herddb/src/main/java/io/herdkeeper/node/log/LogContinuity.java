@@ -9,8 +9,11 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsException;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BKException.ZKException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
+import org.apache.bookkeeper.versioning.LongVersion;
+import org.apache.zookeeper.KeeperException.BadVersionException;
 
 /**
  * Refuses an entry that does not follow the one before it.
@@ -23,6 +26,8 @@ final class LogContinuity {
 
     private static final long METADATA_TIMEOUT_SECONDS = 20;
     private static final long EMPTY = -1;
+    /** No znode is changed so often. */
+    private static final LongVersion OF_NO_LEDGER = new LongVersion(Integer.MAX_VALUE);
 
     private final BookKeeper bookKeeper;
     private final Supplier<List<Long>> ledgersOfTablespace;
@@ -78,6 +83,27 @@ final class LogContinuity {
             }
         }
         return true;
+    }
+
+    /**
+     * Has the client see all metadata that was written before this call, as {@link LedgerList#catchUp}.
+     *
+     * @param ledgerId any ledger, which stays
+     * @throws LogNotAvailableException when ZooKeeper does not answer
+     */
+    static void catchUp(BookKeeper bookKeeper, long ledgerId) {
+        try {
+            bookKeeper.getLedgerManager().removeLedgerMetadata(ledgerId, OF_NO_LEDGER).get(METADATA_TIMEOUT_SECONDS, TimeUnit.SECONDS);
+        } catch (ExecutionException refused) {
+            if (!(refused.getCause() instanceof ZKException) || !(refused.getCause().getCause() instanceof BadVersionException)) {
+                throw new LogNotAvailableException("whether the metadata of ledgers is the newest is not known", refused.getCause());
+            }
+        } catch (TimeoutException error) {
+            throw new LogNotAvailableException("whether the metadata of ledgers is the newest is not known in time", error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new LogNotAvailableException(error);
+        }
     }
 
     /** The ledger's metadata, or null when the ledger is gone. */

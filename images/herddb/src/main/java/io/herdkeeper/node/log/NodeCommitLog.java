@@ -263,6 +263,14 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private void replayOrDownload(LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
         try {
             replay(snapshot, consumer, fencing);
+            return;
+        } catch (FullRecoveryNeededException perhaps) {
+            // A member of ZooKeeper may be behind, and not show the newest ledgers: then a good copy would be erased.
+            list.catchUp(tableSpaceUuid);
+            LogContinuity.catchUp(manager.getBookKeeper(), Math.max(snapshot.ledgerId, 0));
+        }
+        try {
+            replay(snapshot, consumer, fencing);
         } catch (FullRecoveryNeededException gap) {
             Download download = downloaded(HerdInternals.recovering(consumer), gap, snapshot);
             LogSequenceNumber position = download.getLogSequenceNumber();

@@ -166,6 +166,55 @@ class LedgerListTest {
         }
     }
 
+    @Test
+    void aListThatDoesNotShowTheNewestLedgerYetIsNoReasonToGiveUpACopy() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS); LateMetadata way = new LateMetadata(bench.metadata())) {
+            way.start(false);
+            BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
+            way.shown = bench.metadata().getActualLedgersList(bench.uuid());
+            leader.rollNewLedger();
+            LogSequenceNumber checkpoint = LogBench.write(leader, "on the disk");
+            LogBench.write(leader, "behind that");
+            leader.close();
+            assertEquals(List.of("behind that"), LogBench.replay(bench.openThrough(way), checkpoint));
+        }
+    }
+
+    @Test
+    void aLedgerThatBookKeepersClientDoesNotSeeYetIsNoReasonToGiveUpACopy() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
+            LogSequenceNumber checkpoint = LogBench.write(leader, "on the disk");
+            leader.rollNewLedger();
+            LogSequenceNumber next = LogBench.write(leader, "behind that");
+            leader.close();
+            bench.hideUntilAWrite(next.ledgerId);
+            assertEquals(List.of("behind that"), LogBench.replay(bench.open("copy"), checkpoint));
+        }
+    }
+
+    /** A way to ZooKeeper whose member shows an older list until something was written there. */
+    private static final class LateMetadata extends ZookeeperMetadataStorageManager {
+
+        private volatile LedgersInfo shown;
+
+        LateMetadata(ZookeeperMetadataStorageManager other) {
+            super(other.getZkAddress(), other.getZkSessionTimeout(), other.getBasePath());
+        }
+
+        @Override
+        public LedgersInfo getActualLedgersList(String tableSpaceUuid) {
+            return shown != null ? shown : super.getActualLedgersList(tableSpaceUuid);
+        }
+
+        /** Asked for by who writes the list. */
+        @Override
+        public synchronized ZooKeeper ensureZooKeeper() throws KeeperException, InterruptedException, IOException {
+            shown = null;
+            return super.ensureZooKeeper();
+        }
+    }
+
     private record Written(List<Long> ledgers, LogSequenceNumber checkpoint) {
     }
 

@@ -22,10 +22,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
+import org.apache.bookkeeper.meta.LedgerManager;
 import org.apache.bookkeeper.proto.BookieClient;
 import org.apache.bookkeeper.proto.BookkeeperInternalCallbacks.WriteCallback;
 import org.apache.bookkeeper.stats.NullStatsLogger;
@@ -107,9 +110,15 @@ final class LogBench implements AutoCloseable {
 
     /** As a node boots that has no checkpoint: it reads without fencing first, and fences from where that ended. Gives all rows that it replayed. */
     static List<String> boot(BookkeeperCommitLog log) {
-        List<String> rows = new ArrayList<>();
-        log.recovery(LogSequenceNumber.START_OF_TIME, (position, entry) -> collect(rows, entry), false);
+        List<String> rows = replay(log, LogSequenceNumber.START_OF_TIME);
         rows.addAll(fenceAndReplay(log, log.getLastSequenceNumber()));
+        return rows;
+    }
+
+    /** What every node does first that boots: it replays what is behind its local checkpoint, and fences nothing. Gives the rows. */
+    static List<String> replay(BookkeeperCommitLog log, LogSequenceNumber checkpoint) {
+        List<String> rows = new ArrayList<>();
+        log.recovery(checkpoint, (position, entry) -> collect(rows, entry), false);
         return rows;
     }
 
@@ -158,6 +167,22 @@ final class LogBench implements AutoCloseable {
     void spoilMetadata(long ledger) throws Exception {
         String path = BookKeeperForTests.LEDGERS_PATH + StringUtils.getHybridHierarchicalLedgerPath(ledger);
         metadata.getZooKeeper().setData(path, "spoilt".getBytes(StandardCharsets.UTF_8), -1);
+    }
+
+    /** Has the client see a ledger only once it has written to ZooKeeper: until then the member that it asks is behind. */
+    void hideUntilAWrite(long ledger) throws Exception {
+        BookKeeper client = manager.getBookKeeper();
+        Field field = BookKeeper.class.getDeclaredField("ledgerManager");
+        field.setAccessible(true);
+        Object real = field.get(client);
+        AtomicBoolean written = new AtomicBoolean();
+        field.set(client, Proxy.newProxyInstance(LogBench.class.getClassLoader(), new Class<?>[]{LedgerManager.class}, (proxy, method, arguments) -> {
+            if (method.getName().equals("readLedgerMetadata") && arguments[0].equals(ledger) && !written.get()) {
+                return CompletableFuture.failedFuture(new BKNoSuchLedgerExistsOnMetadataServerException());
+            }
+            written.compareAndSet(false, method.getName().equals("removeLedgerMetadata"));
+            return method.invoke(real, arguments);
+        }));
     }
 
     /**
