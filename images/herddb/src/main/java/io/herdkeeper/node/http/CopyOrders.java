@@ -155,7 +155,10 @@ record CopyOrders(NodeStatus node, LocalCopies copies) {
         }
     }
 
-    /** {@code POST /tablespaces/<name>/close-ledger?ledger=L}: the leader closes the ledger that it writes, and opens the next. */
+    /**
+     * {@code POST /tablespaces/<name>/close-ledger?ledger=L}: the leader closes the ledger that it writes, and opens the next. Any
+     * node closes one that a leader has left unlisted.
+     */
     private static Answer closeLedger(Copy copy, Request request) throws BadRequestException {
         long only = request.number("ledger", 0, Long.MAX_VALUE, -1L);
         try {
@@ -163,7 +166,7 @@ record CopyOrders(NodeStatus node, LocalCopies copies) {
             Map<String, Object> json = copy.json();
             json.put("closed", change.closed() < 0 ? null : change.closed());
             json.put("lastEntry", change.closed() < 0 ? null : change.lastEntry());
-            json.put("open", change.open());
+            json.put("open", change.open() < 0 ? null : change.open());
             return Answer.json(200, json);
         } catch (NotWritingException error) {
             return Answer.error(409, error.getMessage());

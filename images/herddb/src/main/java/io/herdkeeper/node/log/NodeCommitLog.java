@@ -44,6 +44,7 @@ import org.apache.bookkeeper.client.BKException.BKClientClosedException;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BKException.BKNotEnoughBookiesException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.LedgerHandle;
 import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
@@ -784,7 +785,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      *
      * @param closed    the closed ledger, or -1 when nothing had to be done
      * @param lastEntry the last entry of the closed ledger
-     * @param open      the ledger that is written now
+     * @param open      the ledger that is written now; -1 when the closed one was not listed
      */
     public record LedgerChange(long closed, long lastEntry, long open) {
     }
@@ -813,6 +814,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * Closes the ledger that is written, and opens the next one. A tablespace that writes little would keep a ledger, and with
      * it its bookies, for ever: HerdDB changes ledgers by size only.
      *
+     * <p>A leader that is killed between two writes leaves an open ledger that is not listed, and that nobody else would close. Any node
+     * closes it.
+     *
      * @param onlyLedger does nothing when another ledger is written already, so that a repeated request closes only one;
      *                   -1 for whichever is written
      * @throws NotWritingException      this node does not lead, or does not any more
@@ -820,6 +824,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * @throws LogNotAvailableException the change failed half way; the log has failed, and the tablespace boots again
      */
     public LedgerChange closeLedger(long onlyLedger) throws NotWritingException, NotNowException {
+        if (isLeftUnlisted(onlyLedger)) {
+            return closeUnlisted(onlyLedger);
+        }
         currentWriter();
         checkBookies();
         rolls.writeLock().lock();
@@ -837,6 +844,34 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             return new LedgerChange(writer.getLedgerId(), writer.getOut().getLastAddConfirmed(), getWriter().getLedgerId());
         } finally {
             rolls.writeLock().unlock();
+        }
+    }
+
+    /**
+     * Whether nobody will list a ledger any more. A leader opens it, and lists it before its first row, by compare-and-set on what it read or
+     * wrote before. So once a later ledger is listed, this one never is.
+     */
+    private boolean isLeftUnlisted(long ledger) throws NotNowException {
+        if (ledger < 0) {
+            return false;
+        }
+        try {
+            List<Long> listed = list.asItIs(tableSpaceUuid).getActiveLedgers();
+            return !listed.contains(ledger) && listed.stream().anyMatch(later -> later > ledger);
+        } catch (LogNotAvailableException unread) {
+            throw new NotNowException("whether ledger " + ledger + " is listed is not known: " + unread);
+        }
+    }
+
+    private LedgerChange closeUnlisted(long ledger) throws NotNowException {
+        try (LedgerHandle closed = new LedgersWithOwnPasswords(manager.getBookKeeper(), tableSpaceUuid)
+                .fence(ledger).get(METADATA_SECONDS, TimeUnit.SECONDS)) {
+            return new LedgerChange(ledger, closed.getLastAddConfirmed(), -1);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new NotNowException("interrupted");
+        } catch (BKException | ExecutionException | TimeoutException error) {
+            throw new NotNowException("ledger " + ledger + ", which is not listed, could not be closed: " + error);
         }
     }
 

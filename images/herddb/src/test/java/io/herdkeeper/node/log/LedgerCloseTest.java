@@ -83,6 +83,23 @@ class LedgerCloseTest {
     }
 
     @Test
+    void aLedgerThatALeaderOpenedAndNeverListedIsClosedByWhoIsAskedOnceALaterOneIsListed() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
+            NodeCommitLog follower = (NodeCommitLog) bench.open("follower");
+            long left = bench.openUnlisted();
+            assertThrows(NotWritingException.class, () -> follower.closeLedger(left), "its leader may be about to list it");
+            assertFalse(bench.isClosed(left));
+            leader.rollNewLedger();
+            List<Long> listed = bench.listed();
+            assertEquals(new LedgerChange(left, 0, -1), follower.closeLedger(left));
+            assertTrue(bench.isClosed(left));
+            assertEquals(listed, bench.listed());
+            assertEquals(listed.get(1), LogBench.write(leader, "row").ledgerId);
+        }
+    }
+
+    @Test
     void withTooFewBookiesForANewLedgerTheOldOneStaysOpenAndIsWritten() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));

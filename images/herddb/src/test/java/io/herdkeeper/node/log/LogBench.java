@@ -21,12 +21,16 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.BookKeeper.DigestType;
+import org.apache.bookkeeper.client.LedgerHandle;
+import org.apache.bookkeeper.client.LedgersWithOwnPasswords;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.meta.LedgerManager;
 import org.apache.bookkeeper.proto.BookieClient;
@@ -161,6 +165,18 @@ final class LogBench implements AutoCloseable {
     /** The log's ledgers. */
     List<Long> listed() {
         return metadata.getActualLedgersList(uuid).getActiveLedgers();
+    }
+
+    /** Opens a ledger of the log, as a leader that is killed before it lists it. */
+    long openUnlisted() throws Exception {
+        LedgerHandle opened = manager.getBookKeeper().createLedger(1, 1, 1, DigestType.CRC32C, LedgersWithOwnPasswords.random(),
+                Map.of("tablespaceuuid", uuid.getBytes(StandardCharsets.UTF_8)));
+        opened.addEntry(LogEntryFactory.noop().serialize());
+        return opened.getId();
+    }
+
+    boolean isClosed(long ledger) throws Exception {
+        return manager.getBookKeeper().getLedgerManager().readLedgerMetadata(ledger).get().getValue().isClosed();
     }
 
     /** Makes a ledger's metadata something that nobody can read. */
