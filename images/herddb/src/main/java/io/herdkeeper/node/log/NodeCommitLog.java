@@ -117,6 +117,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     /** Of the ledger that is written, once it was full and bookies for the next one lacked; else 0. */
     private volatile long rollAgainAboveBytes;
     private volatile int replicas;
+    /** As many expected replicas as bookies lacked for at last. */
+    private int lackingReplicas;
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
     /** The entry that a follower could not apply, or is applying; null else. */
     private volatile LogSequenceNumber refused;
@@ -781,6 +783,29 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /**
+     * HerdDB opens a ledger with as many copies as replicas are expected now, and closes the one before first. While bookies lack for that,
+     * it would wait for them, and then give up the log: so that ledger is written on.
+     */
+    @Override
+    public void metadataUpdated(int expectedReplicaCount) {
+        if (expectedReplicaCount == replicas) {
+            return;
+        }
+        try {
+            checkBookies(expectedReplicaCount);
+        } catch (NotNowException lack) {
+            if (lackingReplicas != expectedReplicaCount) { // this comes each second
+                LOGGER.log(Level.WARNING, "tablespace {0}, {1} expected replicas: {2}",
+                        new Object[]{tableSpaceName, expectedReplicaCount, lack.getMessage()});
+                lackingReplicas = expectedReplicaCount;
+            }
+            return;
+        }
+        replicas = expectedReplicaCount;
+        super.metadataUpdated(expectedReplicaCount);
+    }
+
+    /**
      * What {@link #closeLedger} did.
      *
      * @param closed    the closed ledger, or -1 when nothing had to be done
@@ -981,7 +1006,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** HerdDB would wait for bookies with the old ledger closed already. */
     private void checkBookies() throws NotNowException {
-        int needed = Math.max(getEnsemble(), replicas);
+        checkBookies(replicas);
+    }
+
+    private void checkBookies(int copies) throws NotNowException {
+        int needed = Math.max(getEnsemble(), copies);
         int writable = writableBookies();
         if (writable < needed) {
             throw new NotNowException("a new ledger needs " + needed + " writable bookies, and there are " + writable

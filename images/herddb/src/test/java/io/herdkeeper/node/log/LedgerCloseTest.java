@@ -113,6 +113,20 @@ class LedgerCloseTest {
     }
 
     @Test
+    void moreExpectedReplicasThanThereAreBookiesLeaveTheLedgerAsItIs() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
+            LogSequenceNumber before = LogBench.write(leader, "before");
+            leader.metadataUpdated(2);
+            assertFalse(leader.isFailed());
+            assertEquals(before.ledgerId, LogBench.write(leader, "after").ledgerId);
+            leader.metadataUpdated(1);
+            assertEquals(before.ledgerId, LogBench.write(leader, "and then").ledgerId);
+            leader.close();
+        }
+    }
+
+    @Test
     void aFullLedgerIsWrittenOnWhileBookiesLackForTheNextOne() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
