@@ -131,6 +131,20 @@ def test_a_bookie_that_is_to_leave_counts_while_it_is_writable(situation, leavin
     assert summary(metadata, cluster=with_spec(CLUSTER, **leaving)).fields["readyBookies"] == expected, situation
 
 
+@pytest.mark.parametrize(
+    ("situation", "status", "expected"),
+    [
+        ("its probe fails, or nobody hears from its machine's kubelet", {"conditions": []}, 4),
+        ("it has ended, and its session lives on", {"containerStatuses": [{"name": "bookie", "state": {"terminated": {}}}]}, 3),
+        ("it was evicted", {"phase": "Failed"}, 3),
+    ],
+)
+def test_a_bookie_counts_as_writable_while_its_process_runs_whatever_its_probe_says(situation, status, expected):
+    """Else no lost leader would be replaced while a control plane does not hear from the machines, whose bookies take entries."""
+    found = summary(HEALTHY, pods(["bk-bookie-0-0"], **status))
+    assert found.fields["readyBookies"] == expected, situation
+
+
 def test_bookies_without_autorecovery_are_not_healthy():
     health = summary(HEALTHY, ready_recovery=0).health
     assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_NOT_READY)

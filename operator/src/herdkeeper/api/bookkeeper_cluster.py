@@ -228,7 +228,7 @@ class BookKeeperClusterStatus(Status):
     metadata_service_uri: str | None = Field(None, description="The URI that BookKeeper clients connect to.")
     instance_id: str | None = Field(None, description="Instance id that BookKeeper assigned when the cluster was formatted.")
     ready_bookies: int | None = Field(
-        None, description="Bookies that are registered as writable and pass their readiness probe; absent while ZooKeeper can't be read."
+        None, description="Bookies that are registered as writable and whose process runs; absent while ZooKeeper can't be read."
     )
     auditor: str | None = Field(None, description="The elected auditor.")
     under_replicated: bool | None = Field(None, description="Whether the auditor knows of under-replicated ledgers; absent while unknown.")

@@ -10,6 +10,7 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.drain.build import BYTES_KEY
 from herdkeeper.bookkeeper.drain.procedure import DrainingBookie, JobState
 from herdkeeper.bookkeeper.drain.state import Drain
+from herdkeeper.bookkeeper.plan.gate import runs
 from herdkeeper.bookkeeper.plan.placement_check import placement_check
 from herdkeeper.bookkeeper.state import known_config
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, LedgersMetadata, MetadataStore
@@ -24,6 +25,7 @@ from herdkeeper.shared import names, quantity
 from herdkeeper.shared.conditions import CONFIG_KNOWN, ENCRYPTED, condition
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import moment_of_millis, text_of
 from herdkeeper.shared.unknown import Unknown
@@ -36,10 +38,8 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
     cluster, named, numbers = fleet.cluster, fleet.named, fleet.numbers
     metadata = fleet.metadata if isinstance(fleet.metadata, LedgersMetadata) else None
     bookies = _bookies(fleet)
-    writable = [
-        bookie["number"] for bookie in bookies if bookie["state"] == WRITABLE and fleet.objects.pod_ready(named.pod(bookie["number"]))
-    ]
-    serving = [number for number in writable if number in numbers.staying]
+    writable = [bookie["number"] for bookie in bookies if bookie["state"] == WRITABLE]
+    serving = [number for number in writable if number in numbers.staying and fleet.objects.pod_ready(named.pod(number))]
     store = fleet.store if isinstance(fleet.store, MetadataStore) else None
     before, address = cluster.status, fleet.clients_address if store else None
     fields = {
@@ -50,7 +50,8 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
         # remembered: metadata that is missing or replaced later must not be taken for this cluster's
         "instanceId": known_instance_id(cluster, fleet.objects) or (metadata.instance_id if metadata else None),
         # Unknown is not the same as none writable. One that is to leave is writable until its drain begins, which may wait for long.
-        "readyBookies": None if isinstance(fleet.metadata, Unknown) else len(writable),
+        # A failed probe ends no bookie, nor does a machine that the API server does not reach. A session outlives its process by seconds.
+        "readyBookies": None if isinstance(fleet.metadata, Unknown) else sum(runs(_pod(fleet, number)) for number in writable),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
         "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
@@ -65,6 +66,10 @@ def summarize_bookkeeper(fleet: BookieFleet) -> Summary:
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
     hanging = nodes_reachable(fleet.objects, map(named.pod, numbers.existing), fleet.machines, _replication_of_lost(cluster, metadata))
     return Summary(_health(fleet, serving, states), fields, {**_conditions(cluster), **_encrypted(fleet), **hanging})
+
+
+def _pod(fleet: BookieFleet, number: int) -> Json | None:
+    return fleet.objects.get("Pod", fleet.named.pod(number))
 
 
 def _encrypted(fleet: BookieFleet) -> dict[str, Health]:
@@ -158,7 +163,7 @@ def _state(fleet: BookieFleet, number: int, bookie_id: str) -> str:
     metadata = fleet.metadata
     if fleet.is_stopped(number):
         return STOPPED
-    has_pod = fleet.objects.get("Pod", fleet.named.pod(number)) is not None
+    has_pod = _pod(fleet, number) is not None
     if isinstance(metadata, LedgersMetadata):
         if bookie_id in metadata.writable:
             return WRITABLE

@@ -51,18 +51,20 @@ def why_bookies_unhealthy(fleet: BookieFleet, running: tuple[int, ...], restarti
     unwell = restarting is not None and not objects.pod_ready(named.pod(restarting))
     for number in running:
         pod = objects.get("Pod", named.pod(number))
-        stops = pod is None or why_stopping(pod) or _has_ended(pod) or unreachable(objects, [named.pod(number)], machines)
+        stops = not runs(pod) or unreachable(objects, [named.pod(number)], machines)
         fine = not stops and fleet.is_registered(number) and (unwell or objects.pod_ready(named.pod(number)))
         if number != restarting and not fine:
             return f"{named.pod(number)} does not serve ({trouble_of(pod, machines)})"
     return None
 
 
-def _has_ended(pod: Json) -> bool:
-    """Returns whether the bookie's process has ended, or has not started again. Other containers, which somebody added, don't count."""
+def runs(pod: Json | None) -> bool:
+    """Returns whether a bookie's pod has a process that nobody has asked to end. Other containers, which somebody added, don't count."""
+    if pod is None or why_stopping(pod):
+        return False
     status = pod.get("status", {})
     states = [container.get("state") or {} for container in status.get("containerStatuses") or [] if container.get("name") == "bookie"]
-    return status.get("phase") in ("Failed", "Succeeded") or any("waiting" in state or "terminated" in state for state in states)
+    return status.get("phase") not in ("Failed", "Succeeded") and not any("waiting" in state or "terminated" in state for state in states)
 
 
 def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
