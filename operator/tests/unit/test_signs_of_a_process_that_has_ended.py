@@ -14,6 +14,13 @@ def pod(phase: str, *states: dict[str, object], **status: object):
     return {"metadata": {"name": "db-herddb-0"}, "status": found}
 
 
+RUNNING, ENDED = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, {"terminated": {"reason": "Error", "exitCode": 1}}
+
+
+def beside_a_proxy(server: dict[str, object], proxy: dict[str, object]):
+    return pod("Running", containerStatuses=[{"name": "a-proxy", "state": proxy}, {"name": "herddb", "state": server}])
+
+
 @pytest.mark.parametrize(
     ("situation", "seen", "why"),
     [
@@ -26,8 +33,11 @@ def pod(phase: str, *states: dict[str, object], **status: object):
             pod("Pending", {"waiting": {"reason": "ContainerCreating"}}),
             "its container is not running (ContainerCreating)",
         ),
-        ("it crashed", pod("Running", {"terminated": {"reason": "Error", "exitCode": 1}}), "its container has ended (Error, exit code 1)"),
-        ("it runs", pod("Running", {"running": {"startedAt": "2026-01-01T00:00:00Z"}}), None),
+        ("it crashed", pod("Running", ENDED), "its container has ended (Error, exit code 1)"),
+        ("it crashed beside a proxy of somebody's", beside_a_proxy(ENDED, RUNNING), "its container has ended (Error, exit code 1)"),
+        ("the proxy crashed, and it runs", beside_a_proxy(RUNNING, ENDED), None),
+        ("the proxy never starts, and it runs", beside_a_proxy(RUNNING, {"waiting": {"reason": "CrashLoopBackOff"}}), None),
+        ("it runs", pod("Running", RUNNING), None),
         ("nothing is told of its containers", pod("Running"), None),
         ("nothing is told at all", {"metadata": {"name": "db-herddb-0"}}, None),
     ],

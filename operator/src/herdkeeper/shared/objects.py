@@ -205,8 +205,12 @@ def annotation(item: Json, name: str) -> str | None:
     return None if value is None else str(value)
 
 
+_SERVERS = frozenset({"bookie", "herddb", "zookeeper"})
+"""The containers of servers. Somebody may add others to their pods, such as a service mesh does: those don't count."""
+
+
 def why_gone(pod: Json | None) -> str | None:
-    """Returns why the process of a pod has ended or never started, by Kubernetes. None if it runs as far as is known."""
+    """Returns why a server's process has ended or never started, by Kubernetes. None if it runs as far as is known."""
     if pod is None:
         return "its pod is gone"
     status = pod.get("status", {})
@@ -215,8 +219,8 @@ def why_gone(pod: Json | None) -> str | None:
     containers = status.get("containerStatuses") or []
     if status.get("phase") == "Pending" and not containers:
         return "its pod is waiting for a node or a volume"
-    for container in containers:
-        state = container.get("state", {})
+    for container in (each for each in containers if each.get("name") in (None, *_SERVERS)):
+        state = container.get("state") or {}
         if "terminated" in state:
             ended = state["terminated"]
             return f"its container has ended ({ended.get('reason', 'Error')}, exit code {ended.get('exitCode')})"

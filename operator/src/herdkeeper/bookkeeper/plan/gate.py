@@ -14,7 +14,7 @@ from herdkeeper.bookkeeper.state.fleet import BookieFleet
 from herdkeeper.bookkeeper.state.racks import Rack
 from herdkeeper.shared.counted import counted
 from herdkeeper.shared.lost_node import trouble_of, unreachable
-from herdkeeper.shared.objects import Json, why_stopping
+from herdkeeper.shared.objects import Json, why_gone, why_stopping
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -59,12 +59,8 @@ def why_bookies_unhealthy(fleet: BookieFleet, running: tuple[int, ...], restarti
 
 
 def runs(pod: Json | None) -> bool:
-    """Returns whether a bookie's pod has a process that nobody has asked to end. Other containers, which somebody added, don't count."""
-    if pod is None or why_stopping(pod):
-        return False
-    status = pod.get("status", {})
-    states = [container.get("state") or {} for container in status.get("containerStatuses") or [] if container.get("name") == "bookie"]
-    return status.get("phase") not in ("Failed", "Succeeded") and not any("waiting" in state or "terminated" in state for state in states)
+    """Returns whether a bookie's pod has a process that nobody has asked to end."""
+    return why_gone(pod) is None and why_stopping(pod) is None
 
 
 def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
