@@ -30,6 +30,7 @@ from herdkeeper.planning.actions import (
     Apply,
     BarPromotion,
     ChangeTablespaceRecord,
+    CheckpointFollower,
     CloseLedger,
     Create,
     Delete,
@@ -114,12 +115,27 @@ def done_of(*actions, lost=("/b",)):
     return znodes.done, writer.applied, failed
 
 
-def led_of(*moves, after=(), uuid=RECORD.uuid):
-    """The same of a plan for leaders."""
+def led_of(*moves, after=(), uuid=RECORD.uuid, due=()):
+    """The same of a plan for leaders. `due` is what a later look finds."""
     znodes, writer = Znodes(frozenset({"/b"}), uuid=uuid), Writer()
     clients = Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None)
-    failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), clients)
+    failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), clients, lambda: LeadershipPlan(due))
     return znodes.done, writer.applied, failed
+
+
+@pytest.mark.parametrize(
+    ("situation", "due", "expected"),
+    [
+        ("nothing has changed", ("b", "c"), (["/a", "/c"], ["Service"])),
+        ("another wish came first", ("b",), (["/a"], [])),
+        ("it was found to differ meanwhile", (), (["/a"], [])),
+    ],
+)
+def test_a_follower_whose_rows_are_found_wrong_while_it_writes_its_checkpoint_is_not_made_the_leader(situation, due, expected, monkeypatch):
+    monkeypatch.setattr(SqlNodes, "order", lambda *_, **__: {})
+    checkpoint = CheckpointFollower("db", PODS[1], "c")
+    done, applied, failed = led_of(move("a"), checkpoint, move("c"), after=(SERVICE,), due=tuple(map(move, due)))
+    assert (done, applied, failed) == (*expected, None), situation
 
 
 def test_a_move_that_somebody_else_was_quicker_with_stops_no_other_one():

@@ -1,11 +1,13 @@
 """The leadership controller: who leads each tablespace of a HerdDBCluster.
 
 It has its own queue and workers, and waits for nothing else of its stack. It acts on what the watches have seen. A move for a stale reason
-loses no row: it is a compare-and-set in ZooKeeper, and the new leader fences and replays the log before it writes.
+loses no row: it is a compare-and-set in ZooKeeper, and the new leader fences and replays the log before it writes. But its rows may have
+been found wrong meanwhile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
@@ -15,6 +17,7 @@ from herdkeeper.engine.key import Key
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.observe.cluster import observe_leadership
+from herdkeeper.planning.actions import Action, ChangeTablespaceRecord, CheckpointFollower
 from herdkeeper.planning.status import Failed
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.paused import paused_by
@@ -30,13 +33,36 @@ def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None =
         return Result(Outcome.GONE)
     if paused_by(cluster.metadata.annotations) is not None:
         return Result(Outcome.OK)
-    plan = plan_leadership(observe_leadership(cluster, clients.reader))
-    return Result(Outcome.OK if execute_leadership(cluster, plan, clients) is None else Outcome.FAILED, plan.requeue_after_seconds)
+
+    def planned() -> LeadershipPlan:
+        return plan_leadership(observe_leadership(cluster, clients.reader))
+
+    plan = planned()
+    failed = execute_leadership(cluster, plan, clients, planned)
+    return Result(Outcome.OK if failed is None else Outcome.FAILED, plan.requeue_after_seconds)
 
 
-def execute_leadership(cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients) -> Failed | None:
-    """Executes all moves, even if one fails, and then what follows them, if none failed. Returns the first failure, or None."""
-    failed = [each for action in plan.moves if (each := perform(cluster, action, clients)) is not None]
-    if failed:
-        return failed[0]
+def execute_leadership(
+    cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients, planned: Callable[[], LeadershipPlan]
+) -> Failed | None:
+    """Executes all moves, even if one fails, and then what follows them, if none failed. Returns the first failure, or None.
+
+    A follower's checkpoint takes seconds, in which its rows may be found wrong. So it is `planned` again which of the other moves are due.
+    The rest waits for the next look, and so does what follows the moves.
+    """
+    failed: list[Failed] = []
+    due, postponed = plan.moves, False
+    for action in plan.moves:
+        if isinstance(action, ChangeTablespaceRecord) and not any(_is_same_move(action, each) for each in due):
+            postponed = True
+            continue
+        failed += [each] if (each := perform(cluster, action, clients)) is not None else []
+        if isinstance(action, CheckpointFollower):
+            due = planned().moves
+    if failed or postponed:
+        return failed[0] if failed else None
     return next((each for action in plan.after if (each := perform(cluster, action, clients)) is not None), None)
+
+
+def _is_same_move(action: ChangeTablespaceRecord, other: Action) -> bool:
+    return isinstance(other, ChangeTablespaceRecord) and (other.path, other.record) == (action.path, action.record)
