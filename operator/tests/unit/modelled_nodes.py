@@ -22,12 +22,14 @@ NOTHING = 0
 class Rules:
     """The node program's rules, as far as they may differ. `first_list_is_created`: a tablespace's first list of ledgers is written only
     where there is none. `ledger_zero_counts`: a copy whose checkpoint is in ledger 0 needs that ledger. `only_applied_counts`: a follower
-    that could not apply an entry does not say that it has. `list_is_the_fenced_one`: who begins to write accepts no other list."""
+    that could not apply an entry does not say that it has. `list_is_the_fenced_one`: who begins to write accepts no other list.
+    `only_closed_is_left`: a boot goes on behind a ledger only if it sees that one as closed."""
 
     first_list_is_created: bool = True
     ledger_zero_counts: bool = True
     only_applied_counts: bool = True
     list_is_the_fenced_one: bool = True
+    only_closed_is_left: bool = True
 
 
 class Ledger(NamedTuple):
@@ -323,6 +325,20 @@ def refused(log: Log, number: int, rules: Rules) -> Steps:
     if node.role == "follower" and rows != node.rows:
         claimed = node.lsn if rules.only_applied_counts else lsn
         yield f"node {number} can't apply what is at {lsn}", log.with_node(number, role="refusing", lsn=claimed)
+
+
+def boots_behind(log: Log, number: int, rules: Rules) -> Steps:
+    """A node boots, and its BookKeeper client asks a member of ZooKeeper that is behind: the ledgers before the last one look open, and of
+    an open one the last entry is not known to be confirmed."""
+    node = log.nodes[number]
+    if rules.only_closed_is_left or log.listing is None or node.role != "none" or not node.up:
+        return
+    seen = log
+    for ledger in log.listing.ids[:-1]:
+        seen = seen.with_ledger(ledger, entries=log.ledgers[ledger].entries[:-1])
+    for (told, short), (_, booted) in zip(_boot(seen, number, rules), _boot(log, number, rules), strict=True):
+        lsn, rows = short.nodes[number].lsn, short.nodes[number].rows
+        yield f"{told}, as a member of ZooKeeper that is behind shows it", booted.with_node(number, lsn=lsn, rows=rows)
 
 
 def leads_by_itself(log: Log, number: int, rules: Rules) -> Steps:

@@ -7,7 +7,20 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from exploration import Explored, Explorer
-from modelled_nodes import START, WRONG, Log, Lsn, Rules, crashed, has_all_after, leads_by_itself, node_steps, refused, wrong_with
+from modelled_nodes import (
+    START,
+    WRONG,
+    Log,
+    Lsn,
+    Rules,
+    boots_behind,
+    crashed,
+    has_all_after,
+    leads_by_itself,
+    node_steps,
+    refused,
+    wrong_with,
+)
 from modelled_operator import (
     Aside,
     Bar,
@@ -232,6 +245,12 @@ def _refused(world: World, rules: Rules) -> Steps:
             yield told, world._replace(log=after)
 
 
+def _behind(world: World, rules: Rules) -> Steps:
+    for number in range(len(world.log.nodes)):
+        for told, after in boots_behind(world.log, number, rules):
+            yield told, world._replace(log=after)
+
+
 def _own_failover(world: World, rules: Rules) -> Steps:
     for number in range(len(world.log.nodes)):
         for told, after in leads_by_itself(world.log, number, rules):
@@ -269,6 +288,7 @@ FAULTS: Mapping[str, Callable[[World, Rules], Steps]] = {
     "away": _away,
     "wrong row": _wrong_row,
     "refused": _refused,
+    "behind": _behind,
     "own failover": _own_failover,
     "operator crash": _operator_crash,
     "status lost": _status_lost,

@@ -28,6 +28,7 @@ KNOWLEDGE_LOST = frozenset({"crash", "wrong row", "status lost", "unreadable", "
 SCOPES = {
     "the first ledger of a log": Scope(unwritten(), 1, frozenset({"unheard", "own failover"}), rows=1, resource=None),
     "a ledger that an old leader lists": Scope(settled(), 1, frozenset({"unheard", "crash"}), ledgers=2, resource=None),
+    "boots by a member of ZooKeeper that is behind": Scope(settled(), 2, frozenset({"behind", "crash"}), ledgers=2, resource=None),
     "followers that fail": Scope(settled(), 1, frozenset({"crash", "refused"})),
     "the release of the log": Scope(settled(), 2, frozenset({"crash", "away"}), rows=1, ledgers=2),
     "copies that are known to differ": Scope(settled(), 2, KNOWLEDGE_LOST, rows=1),
@@ -57,6 +58,7 @@ def test_a_lost_leader_can_be_replaced_and_a_wrong_copy_be_made_anew_whatever_ha
     [
         (Rules(first_list_is_created=False), "the first ledger of a log", "leads without row 0"),
         (Rules(list_is_the_fenced_one=False), "a ledger that an old leader lists", "leads without row 1"),
+        (Rules(only_closed_is_left=False), "boots by a member of ZooKeeper that is behind", "lacks row 0"),
         (Rules(only_applied_counts=False), "followers that fail", "lacks row 1"),
         (Rules(ledger_zero_counts=False), "the release of the log", "lacks row 0"),
     ],
