@@ -159,6 +159,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             return false;
         }
         LedgerMetadata newest = LogContinuity.metadata(client, Collections.max(ledgers));
+        if (newest == null) { // or the member of ZooKeeper that is asked is behind
+            LogContinuity.catchUp(client, Collections.max(ledgers));
+            newest = LogContinuity.metadata(client, Collections.max(ledgers));
+        }
         return newest == null || Arrays.equals(newest.getPassword(), HERDDB_PASSWORD);
     }
 

@@ -85,6 +85,18 @@ class LedgerPasswordsTest {
     }
 
     @Test
+    void aNewTablespaceHasPasswordsOfItsOwnThoughAMemberOfZooKeeperDoesNotShowTheNewestLedgerOfTheFirstOneYet() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
+            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
+            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(first, TableSpace.DEFAULT, "node"));
+            bench.hideUntilAWrite(herd.getWriter().getLedgerId());
+            LogBench.lead(bench.open("leader"));
+            assertFalse(Arrays.equals(HERDDBS, bench.ledgers().get(0).getPassword()));
+        }
+    }
+
+    @Test
     void whoKnowsHerdDBsPasswordNeitherFencesALedgerNorWritesIntoIt() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
