@@ -9,6 +9,7 @@ from herdkeeper.certificates.access import Access
 from herdkeeper.clients.zookeeper import (
     ANY_VERSION,
     NO_ACCESS,
+    NOTHING_ELSE,
     ChangedMeanwhileError,
     EnsembleError,
     EnsembleSessions,
@@ -110,6 +111,17 @@ class PlayedEnsemble(Znodes):
             raise EnsembleError(f"{path} is not empty")
         self.znodes.pop(path, None)
         self.written(f"delete {path}")
+
+    def delete_if(self, path: str, version: int, unchanged: Mapping[str, int] = NOTHING_ELSE, absent: Sequence[str] = ()) -> None:
+        self._must_answer()
+        for other, read in {**unchanged, path: version}.items():
+            if other not in self.znodes:
+                raise EnsembleError(f"there is no {other}")
+            if self.znodes[other][1] != read:
+                raise ChangedMeanwhileError(f"{path} changed since it was read")
+        if any(other in self.znodes for other in absent):
+            raise ChangedMeanwhileError(f"{path} changed since it was read")
+        self.delete(path, version)
 
     def delete_tree(self, path: str) -> None:
         """Znode by znode, the deepest first: a process may die between any two of them."""

@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.clients import zookeeper as module
@@ -376,6 +376,42 @@ def test_a_write_over_another_version_is_refused_as_changed_meanwhile():
         refusing(BadVersionError()).compare_and_set("/a", b"", 1)
     with pytest.raises(ChangedMeanwhileError, match=r"^the membership changed since it was read$"):
         refusing(BadVersionError()).reconfigure(MembershipChange((), (3,), 1))
+
+
+class Transaction:
+    """A transaction of kazoo, which tells what it was asked for. ZooKeeper answers with these results."""
+
+    def __init__(self, *results: object) -> None:
+        self.asked: list[tuple[object, ...]] = []
+        self._results = list(results)
+
+    def __getattr__(self, name):
+        return lambda *what: self.asked.append((name, *what))
+
+    def commit_async(self):
+        return SimpleNamespace(get=lambda: self._results)
+
+
+def committing(transaction: Transaction) -> Znodes:
+    client = SimpleNamespace(transaction=lambda: transaction)
+    return Znodes("a:1", SimpleNamespace(client=client, usable=True, answer=lambda request: request.get()))
+
+
+def test_what_a_deletion_rests_on_is_checked_in_its_transaction():
+    transaction = Transaction(True, "/c", True, True)
+    committing(transaction).delete_if("/a", 1, {"/b": 2}, ("/c",))
+    assert transaction.asked == [("check", "/b", 2), ("create", "/c"), ("delete", "/c"), ("delete", "/a", 1)]
+
+
+@pytest.mark.parametrize("error", [BadVersionError(), NodeExistsError()])
+def test_a_deletion_that_rests_on_what_has_changed_is_refused_as_changed_meanwhile(error):
+    with pytest.raises(ChangedMeanwhileError, match=r"^/a changed since it was read$"):
+        committing(Transaction(RolledBackError(), error)).delete_if("/a", 1)
+
+
+def test_a_deletion_that_rests_on_what_is_gone_tells_so():
+    with pytest.raises(EnsembleError, match="/a: NoNodeError"):
+        committing(Transaction(RolledBackError(), NoNodeError(), RuntimeInconsistency())).delete_if("/a", 1)
 
 
 def test_a_reconfig_with_another_password_names_the_way_out():

@@ -25,6 +25,7 @@ from kazoo.exceptions import AuthFailedError, BadVersionError, NoAuthError, Node
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from herdkeeper.certificates.access import SCHEME
+from herdkeeper.clients.zookeeper import ChangedMeanwhileError
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import delete_znodes, set_archive_expiry, set_log_pin
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
@@ -104,6 +105,29 @@ def test_a_bookie_may_ask_for_a_ledger_by_the_removal_of_a_version_that_it_never
             with pytest.raises(NoNodeError):
                 bookie.delete(gone, never)
         assert bookie.exists(LEDGER)
+
+
+def test_the_operator_deletes_a_cookie_only_while_nothing_has_changed_that_it_rests_on(stack: Stack) -> None:
+    cookie, node = f"{LEDGERS}/cookies/bookie-9", f"{HERD}/nodes/{NODE_ID}"
+    registrations = tuple(f"{LEDGERS}/available/{path}" for path in ("bookie-9", "readonly/bookie-9"))
+    with stack.session(ROLES["bookies"]) as bookie:
+        bookie.create(cookie)
+        others = bookie.get_children(f"{LEDGERS}/available")
+
+        def is_refused(version: int, unchanged: dict[str, int], absent: tuple[str, ...]) -> bool:
+            try:
+                stack.operator.delete_if(cookie, version, unchanged, absent)
+            except ChangedMeanwhileError:
+                return True
+            raise AssertionError(f"{cookie} is deleted")
+
+        for changed in ((1, {}, ()), (0, {node: 7}, ()), (0, {}, (*registrations, f"{LEDGERS}/available/bookie-0"))):
+            stack.wait(f"{changed} is refused", partial(is_refused, *changed))
+        assert bookie.exists(cookie)
+        stack.act("the cookie is deleted", lambda: stack.operator.delete_if(cookie, 0, {node: 0}, registrations))
+        assert bookie.exists(cookie) is None
+        assert bookie.get_children(f"{LEDGERS}/available") == others
+        assert bookie.get_children(f"{LEDGERS}/available/readonly") == []
 
 
 @pytest.mark.parametrize("role", ["bookies", "readers"])

@@ -52,6 +52,7 @@ BYTES_OF_A_NAME = 64
 """In memory, besides its characters."""
 
 NO_ACCESS: Mapping[str, Access] = MappingProxyType({})
+NOTHING_ELSE: Mapping[str, int] = MappingProxyType({})
 
 Answer = TypeVar("Answer")
 
@@ -203,6 +204,27 @@ class Znodes:
         def delete() -> None:
             with suppress(NoNodeError):
                 self._answer(self._client.delete_async(path, version))
+
+        self._ask(path, delete)
+
+    def delete_if(self, path: str, version: int, unchanged: Mapping[str, int] = NOTHING_ELSE, absent: Sequence[str] = ()) -> None:
+        """Delete a znode in one transaction, if its version and those in `unchanged` still match and none of `absent` exists. Raises
+        ChangedMeanwhileError otherwise, EnsembleError if one of the others is gone.
+        """
+
+        def delete() -> None:
+            transaction = self._client.transaction()
+            for other, read in unchanged.items():
+                transaction.check(other, read)
+            for other in absent:  # ZooKeeper has no check for that
+                transaction.create(other)
+                transaction.delete(other)
+            transaction.delete(path, version)
+            failed = [result for result in self._answer(transaction.commit_async()) if isinstance(result, Exception)]
+            if any(isinstance(error, (BadVersionError, NodeExistsError)) for error in failed):
+                raise BadVersionError
+            if failed:
+                raise next((error for error in failed if isinstance(error, NoNodeError)), failed[0])
 
         self._ask(path, delete)
 

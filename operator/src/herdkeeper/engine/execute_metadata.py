@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import structlog
 
@@ -18,6 +18,7 @@ from herdkeeper.codecs.bookkeeper.underreplication import recovery_delay_path
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import (
+    TablespaceRecord,
     decode_tablespace,
     encode_tablespace,
     heartbeat_path,
@@ -78,9 +79,14 @@ def _create_guarded(znodes: Znodes, made: Mapping[str, bytes], access: RootAcces
 
 
 def remove_cookie(znodes: Znodes, action: do.RemoveCookie) -> None:
-    """Delete a cookie, as `bookkeeper shell decommissionbookie` does at its end. Raises EnsembleError while the bookie is registered."""
+    """Delete a cookie, as `bookkeeper shell decommissionbookie` does at its end. Raises EnsembleError if the bookie is registered, also if
+    it registers in this very moment.
+    """
+    path = cookie_path(action.root, action.bookie_id)
+    found = znodes.read(path)
     _must_not_be_registered(znodes, action.root, action.bookie_id)
-    znodes.delete(cookie_path(action.root, action.bookie_id))
+    if found is not None:
+        znodes.delete_if(path, found[1], absent=_registrations(action.root, action.bookie_id))
     _count("delete")
 
 
@@ -99,10 +105,14 @@ def restore_cookie(znodes: Znodes, action: do.RestoreCookie) -> None:
     _count("create")
 
 
+def _registrations(root: str, bookie_id: str) -> tuple[str, ...]:
+    return tuple(f"{root}/{folder}/{bookie_id}" for folder in ("available", "available/readonly"))
+
+
 def _must_not_be_registered(znodes: Znodes, root: str, bookie_id: str) -> None:
-    for registered in ("available", "available/readonly"):
-        if znodes.read(f"{root}/{registered}/{bookie_id}") is not None:
-            raise EnsembleError(f"{bookie_id} is registered below {root}/{registered}: its cookie stays as it is")
+    for registration in _registrations(root, bookie_id):
+        if znodes.read(registration) is not None:
+            raise EnsembleError(f"{bookie_id} is registered as {registration}: its cookie stays as it is")
 
 
 def set_recovery_delay(znodes: Znodes, action: do.SetRecoveryDelay | do.StartBookieAudit) -> None:
@@ -158,20 +168,32 @@ def _set_own(znodes: Znodes, path: str, data: bytes | None, version: int | None)
 
 
 def forget_node(znodes: Znodes, action: do.ForgetNode) -> None:
-    """Delete a node's heartbeats and pins, then its record. Raises EnsembleError if a tablespace names it by now."""
+    """Delete a node's heartbeats and pins, then its record. Raises EnsembleError if a tablespace names it by now, and
+    ChangedMeanwhileError if that may be so, or if the node has registered again.
+    """
     root = action.herd_root
-    for name in znodes.children(tablespaces_path(root)) or ():
-        found = znodes.read(tablespace_path(root, name))
-        record = decode_tablespace(found[0]) if found is not None else None
-        if record is not None and action.node in (record.leader, *record.replicas):
-            raise EnsembleError(f"the tablespace {name} names {action.node}, so its record stays")
+    registered = znodes.read(node_path(root, action.node))
+    records: dict[str, int] = {}
+    for path, record, version in _records(znodes, root):
+        if action.node in (record.leader, *record.replicas):
+            raise EnsembleError(f"the tablespace {record.name} names {action.node}, so its record stays")
+        records[path] = version
     for tablespace_uuid in znodes.children(f"{root}/replicas") or ():
         znodes.delete(heartbeat_path(root, tablespace_uuid, action.node))
     for tablespace_uuid in znodes.children(f"{root}/logPins") or ():
         znodes.delete(log_pin_path(root, tablespace_uuid, replica_pin(action.node)))
     znodes.delete_tree(replicas_path(root, action.node))  # each node has a tablespace of its own, whose uuid is the node's id
-    znodes.delete(node_path(root, action.node))
+    if registered is not None:
+        znodes.delete_if(node_path(root, action.node), registered[1], records)
     _count("delete")
+
+
+def _records(znodes: Znodes, herd_root: str) -> Iterator[tuple[str, TablespaceRecord, int]]:
+    """Yields path, content and version of each tablespace's record."""
+    for name in znodes.children(tablespaces_path(herd_root)) or ():
+        path = tablespace_path(herd_root, name)
+        if (found := znodes.read(path)) is not None:
+            yield path, decode_tablespace(found[0]), found[1]
 
 
 def delete_znodes(znodes: Znodes, root: str) -> None:
@@ -202,8 +224,15 @@ def _parents(path: str) -> tuple[str, ...]:
 def delete_logs(znodes: Znodes, action: do.DeleteLogs) -> None:
     """Delete the ledgers of the listed tablespaces (None: all), then their lists, pins, heartbeats and archive progress. Bookies collect
     ledgers without metadata.
+
+    Raises EnsembleError if one of the listed tablespaces is not dropped, and ChangedMeanwhileError if its leader has not noticed that yet
+    and lists another ledger: the next try deletes that one, too.
     """
     root = action.herd_root
+    dropped = action.uuids or ()
+    for _, record, _ in _records(znodes, root) if dropped else ():
+        if record.uuid in dropped:
+            raise EnsembleError(f"the tablespace {record.name} is {record.uuid}, so its log stays")
     uuids = action.uuids if action.uuids is not None else znodes.children(f"{root}/ledgers") or ()
     layout = znodes.read(f"{action.ledgers_root}/LAYOUT")
     for tablespace_uuid in uuids:
@@ -214,7 +243,8 @@ def delete_logs(znodes: Znodes, action: do.DeleteLogs) -> None:
         znodes.delete_tree(replicas_path(root, tablespace_uuid))
         znodes.delete_tree(log_pins_path(root, tablespace_uuid))
         znodes.delete_tree(archive_progress_path(root, tablespace_uuid))
-        znodes.delete_tree(ledgers_path(root, tablespace_uuid))
+        if found is not None:
+            znodes.delete(ledgers_path(root, tablespace_uuid), found[1])
     _count("delete")
 
 
@@ -232,7 +262,7 @@ def _delete_ledger(znodes: Znodes, root: str, layout: LedgerLayout, ledger: int,
     if owner != tablespace_uuid:
         logger.warning("ledger kept: its metadata does not name this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
         return
-    znodes.delete(path)
+    znodes.delete(path, found[1])
 
 
 def _count(verb: str) -> None:
