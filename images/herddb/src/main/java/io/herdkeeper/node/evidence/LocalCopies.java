@@ -1,5 +1,6 @@
 package io.herdkeeper.node.evidence;
 
+import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.LogNotAvailableException;
@@ -9,6 +10,7 @@ import herddb.model.TableSpace;
 import herddb.server.Server;
 import herddb.storage.DataStorageManagerException;
 import io.herdkeeper.node.internals.HerdInternals;
+import io.herdkeeper.node.log.Majority;
 import io.herdkeeper.node.log.Position;
 import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.refusals.OrderRefusedException;
@@ -31,6 +33,7 @@ import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import org.apache.zookeeper.KeeperException;
 
 /**
  * This node's files of tablespaces: written on request, barred from leading, and moved aside.
@@ -185,13 +188,23 @@ public final class LocalCopies {
     }
 
     private void refuseWhatIsUsed(String name, String uuid)
-            throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException {
+            throws NoSuchTablespaceException, OrderRefusedException, MetadataStorageManagerException, InterruptedException {
+        catchUp(uuid); // the replica may have been declared again since the order was given
         TableSpace record = record(name, uuid);
         if (isReplica(record)) {
             throw new OrderRefusedException("this node has a replica of tablespace " + name + ": remove it from the replica list first");
         }
         if (server.getManager().getTableSpaceManager(record.name) != null) { // by its own letters; the record is found by any
             throw new OrderRefusedException("tablespace " + name + " still runs on this node: ask again");
+        }
+    }
+
+    private void catchUp(String uuid) throws MetadataStorageManagerException, InterruptedException {
+        ZookeeperMetadataStorageManager metadata = (ZookeeperMetadataStorageManager) server.getMetadataStorageManager();
+        try {
+            Majority.catchUp(metadata.ensureZooKeeper(), metadata.getBasePath() + "/ledgers/" + uuid);
+        } catch (KeeperException | IOException error) {
+            throw new MetadataStorageManagerException(error);
         }
     }
 

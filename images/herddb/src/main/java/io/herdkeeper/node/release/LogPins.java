@@ -3,6 +3,7 @@ package io.herdkeeper.node.release;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogSequenceNumber;
+import io.herdkeeper.node.log.Majority;
 import io.herdkeeper.node.log.Position;
 import java.io.IOException;
 import java.util.Comparator;
@@ -56,7 +57,7 @@ public final class LogPins {
 
     /**
      * The pins of a tablespace by name, without those of streams that are too old; empty where what a pin holds is no LSN, so that
-     * nobody knows what it keeps.
+     * nobody knows what it keeps. None is missing that was there when this was called.
      *
      * @throws KeeperException ZooKeeper can't be read
      */
@@ -64,6 +65,7 @@ public final class LogPins {
             throws KeeperException, InterruptedException, IOException {
         ZooKeeper zooKeeper = metadata.ensureZooKeeper();
         String folder = root + "/" + tablespaceUuid;
+        Majority.catchUp(zooKeeper, folder);
         Map<String, Optional<LogSequenceNumber>> pins = new HashMap<>();
         List<String> names = children(zooKeeper, folder);
         OptionalLong now = names.stream().anyMatch(name -> name.startsWith(STREAM))
