@@ -43,6 +43,8 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import java.util.stream.Collectors;
 import org.apache.bookkeeper.stats.StatsLogger;
 
@@ -62,6 +64,7 @@ import org.apache.bookkeeper.stats.StatsLogger;
  * <li>A dropped table keeps its files until a checkpoint is written without it ({@link #dropTable}).
  * <li>No checkpoint is written behind one that failed midway ({@link #isUnfit}).
  * <li>The newest checkpoint of a table is found by its name ({@link #getLatestTableStatus}).
+ * <li>A copy that is to be downloaded again is kept until the new one is whole ({@link #setAside}).
  * <li>A copy that is erased has no checkpoint any more before it lacks anything else ({@link #eraseTablespaceData}).
  * <li>Nor has an index that is dropped or truncated ({@link #dropIndex}, {@link #truncateIndex}).
  * <li>A boot deletes what the newest checkpoint does not have ({@link #initTablespace}).
@@ -70,6 +73,7 @@ import org.apache.bookkeeper.stats.StatsLogger;
  */
 public final class CheckpointFiles extends FileDataStorageManager {
 
+    private static final Logger LOGGER = Logger.getLogger(CheckpointFiles.class.getName());
     /** How HerdDB describes what it does to a file that it could not read. */
     private static final String UNREAD = "delete unparsable";
     /** The end of the name of the index of a table's keys ({@code BLinkKeyToPageIndex}). */
@@ -136,6 +140,7 @@ public final class CheckpointFiles extends FileDataStorageManager {
      */
     @Override
     public void initTablespace(String tableSpace) {
+        putBack(tableSpace);
         begun.remove(tableSpace);
         torn.remove(tableSpace);
         super.initTablespace(tableSpace);
@@ -475,6 +480,64 @@ public final class CheckpointFiles extends FileDataStorageManager {
         }
     }
 
+    /**
+     * Empties the folder of a copy that is about to be downloaded again. What it has stays beside it until the new copy's first checkpoint, or the
+     * next boot ({@link #putBack}): the leader may be lost before it has sent all, and this copy may be the last one. Where the disk lacks the room
+     * for it a second time, it is erased.
+     */
+    public void setAside(String tableSpace) {
+        Path folder = folder(tableSpace);
+        if (getLastcheckpointSequenceNumber(tableSpace).isStartOfTime()) {
+            eraseTablespaceData(tableSpace);
+        } else if (room(folder) < size(folder)) {
+            LOGGER.log(Level.WARNING, "{0} is erased before its replacement has come: the disk has no room for both", folder);
+            eraseTablespaceData(tableSpace);
+        } else {
+            move(folder, aside(tableSpace));
+            forceNames(folder.getParent());
+        }
+    }
+
+    /** Puts back what {@link #setAside} has kept, in place of a new copy that is not whole; deletes it beside one that is. */
+    public void putBack(String tableSpace) {
+        Path kept = aside(tableSpace);
+        if (Files.notExists(kept)) {
+            return;
+        }
+        if (!getLastcheckpointSequenceNumber(tableSpace).isStartOfTime()) {
+            deleteFolder(kept);
+            return;
+        }
+        Path folder = folder(tableSpace);
+        deleteFolder(folder);
+        move(kept, folder);
+        forceNames(folder.getParent());
+    }
+
+    private Path aside(String tableSpace) {
+        return HerdInternals.dataFolder(this).resolve(tableSpace + ".replaced");
+    }
+
+    private static long room(Path folder) {
+        try {
+            return Files.getFileStore(folder).getUsableSpace();
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+
+    private static long size(Path folder) {
+        long bytes = 0;
+        for (Path file : list(folder)) {
+            try {
+                bytes += Files.isDirectory(file) ? size(file) : Files.size(file);
+            } catch (IOException error) {
+                throw new DataStorageManagerException(error);
+            }
+        }
+        return bytes;
+    }
+
     @Override
     public Collection<PostCheckpointAction> writeTables(String tableSpace, LogSequenceNumber position, List<Table> tables,
             List<Index> indexes, boolean ofACheckpoint) {
@@ -526,6 +589,16 @@ public final class CheckpointFiles extends FileDataStorageManager {
         }
         forceNames(folder(tableSpace));
         begun.remove(tableSpace);
+        Path replaced = aside(tableSpace);
+        if (Files.exists(replaced)) {
+            forceNames(replaced.getParent());
+            actions.add(new PostCheckpointAction(tableSpace, tableSpace, "delete the replaced " + replaced) {
+                @Override
+                public void run() {
+                    deleteFolder(replaced);
+                }
+            });
+        }
         Set<Path> folders = droppedOf(tableSpace);
         for (Path folder : Set.copyOf(folders)) {
             actions.add(new PostCheckpointAction(tableSpace, folder.getFileName().toString(), "delete the dropped " + folder) {

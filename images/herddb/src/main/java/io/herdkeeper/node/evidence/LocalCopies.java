@@ -9,6 +9,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
 import herddb.storage.DataStorageManagerException;
+import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
 import io.herdkeeper.node.log.Majority;
 import io.herdkeeper.node.log.Position;
@@ -225,6 +226,8 @@ public final class LocalCopies {
     }
 
     private Evidence move(Path copy, String uuid, Path kept) throws IOException {
+        // The next boot would begin from it, else.
+        ((CheckpointFiles) server.getManager().getDataStorageManager()).putBack(uuid);
         if (!Files.isDirectory(copy) || isEmpty(copy)) {
             return null;
         }

@@ -21,6 +21,7 @@ import herddb.model.TableSpace;
 import herddb.model.Transaction;
 import herddb.network.ServerHostData;
 import herddb.utils.Bytes;
+import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.io.EOFException;
 import java.io.UncheckedIOException;
@@ -66,7 +67,7 @@ final class Download extends ReplicaFullTableDataDumpReceiver {
     }
 
     /**
-     * Empties a copy and fills it with what its leader sends.
+     * Empties a copy and fills it with what its leader sends. Its files stay aside until all has come ({@link CheckpointFiles#setAside}).
      *
      * @param copy   null when somebody else reads the log
      * @param reason why the log is not enough; thrown when nobody else leads
@@ -81,7 +82,7 @@ final class Download extends ReplicaFullTableDataDumpReceiver {
                 new Object[]{copy.getTableSpaceName(), leader.nodeId, reason.getMessage()});
         HerdInternals.clear(copy);
         DBManager node = copy.getDbmanager();
-        node.getDataStorageManager().eraseTablespaceData(copy.getTableSpaceUUID());
+        ((CheckpointFiles) node.getDataStorageManager()).setAside(copy.getTableSpaceUUID());
         Download download = new Download(copy);
         try (HDBClient client = new HDBClient(login(node))) {
             client.setClientSideMetadataProvider(only(leader));

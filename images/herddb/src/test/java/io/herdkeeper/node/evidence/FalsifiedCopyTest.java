@@ -129,6 +129,19 @@ class FalsifiedCopyTest {
     }
 
     @Test
+    void whatADownloadThatDidNotEndHadKeptIsMovedAside() throws Exception {
+        takeOff();
+        Path data = disk.resolve("data");
+        Files.move(data.resolve(uuid + ".tablespace"), data.resolve(uuid + ".replaced"));
+        Files.createDirectories(data.resolve(uuid + ".tablespace").resolve("half.table"));
+        assertTrue(JSON.readTree(setAside(200)).at("/checkpoint/ledgerId").asLong() >= 0);
+        assertFalse(Files.exists(data.resolve(uuid + ".replaced")), "the next copy would begin with it");
+        replicas("n0", "n1");
+        follows(ROWS);
+        assertEquals(digest(leader), digest(follower));
+    }
+
+    @Test
     void aCopyThatHasStoppedIsNotWrittenAndOneThatIsBeingWrittenIsNotMoved() throws Exception {
         LocalCopies copies = new LocalCopies(follower.server(), Clock.systemUTC());
         TableSpaceManager copy = follower.manager("app");

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.cluster.BookkeeperCommitLog;
@@ -18,9 +19,11 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -229,6 +232,36 @@ class DownloadedCopyTest {
         });
         awaitFollower();
         assertSameRows("t");
+    }
+
+    @Test
+    void keepsWhatItHadUntilItsLeaderHasSentAll() throws Exception {
+        download();
+        String uuid = copy.manager(app).getTableSpaceUUID();
+        assign("n0", "n0");
+        Await.until("it has stopped", LIMIT, () -> copy.manager(app) == null);
+        Set<LogSequenceNumber> before = checkpoints(uuid);
+        assertFalse(before.isEmpty());
+        whileItWaitsForItsLeader(() -> {
+            HerdInternals.connections(leader.server()).values().forEach(client -> HerdInternals.channel(client).close());
+            Await.until("it gives up", LIMIT, () -> copy.tablespace(app).path("lastError").asText().contains("connection has ended"));
+            Await.until("what it had is there", LIMIT, () -> checkpoints(uuid).containsAll(before));
+        });
+        awaitFollower();
+        assertSameRows("t");
+        assertTrue(Collections.disjoint(checkpoints(uuid), before), "it goes with the first checkpoint of the new copy");
+    }
+
+    /** The names of all checkpoints that the disk of the copy's node has of it, also beside its folder. */
+    private static Set<LogSequenceNumber> checkpoints(String uuid) throws IOException {
+        Path data = HerdInternals.dataFolder((FileDataStorageManager) copy.server().getManager().getDataStorageManager());
+        try (Stream<Path> files = Files.find(data, 2, (file, attributes) -> file.getParent().getFileName().toString().startsWith(uuid)
+                && file.getFileName().toString().matches("checkpoint\\.\\d+\\.\\d+\\.checkpoint"))) {
+            return files.map(file -> file.getFileName().toString().split("\\."))
+                    .map(parts -> new LogSequenceNumber(Long.parseLong(parts[1]), Long.parseLong(parts[2]))).collect(Collectors.toSet());
+        } catch (UncheckedIOException moved) {
+            return Set.of(); // meanwhile
+        }
     }
 
     /** Its leader can't send these tables any more. */

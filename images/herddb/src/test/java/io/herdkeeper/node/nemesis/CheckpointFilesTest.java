@@ -45,7 +45,21 @@ class CheckpointFilesTest {
 
     private static final Record ROW = new Record(Bytes.from_string("key"), Bytes.from_string("value"));
 
+    private static final Record ANOTHER = new Record(Bytes.from_string("key"), Bytes.from_string("another value"));
+
     private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    private static final Nemesis.Listener NOBODY = new Nemesis.Listener() {
+        @Override
+        public void strikes() {
+            // nobody waits for it
+        }
+
+        @Override
+        public void struck(Strike strike, Life life, Hold hold) {
+            // nothing is done about it
+        }
+    };
 
     @TempDir
     private Path folder;
@@ -379,6 +393,51 @@ class CheckpointFilesTest {
         assertEquals(LogSequenceNumber.START_OF_TIME, files.getLastcheckpointSequenceNumber("space"));
     }
 
+    @Test
+    void aCopyThatIsDownloadedAgainIsTheOldOneOrTheNewOneWheneverThePowerIsCut() {
+        List<Point> points = downloadAgain(folder.resolve("whole"), List.of());
+        assertEquals(new LogSequenceNumber(1, 3), ours(folder.resolve("whole")).getLastcheckpointSequenceNumber("space"));
+        assertTrue(Files.notExists(folder.resolve("whole/space.replaced")), "it goes with the first checkpoint of the new one");
+        List<Point> cuts = points.stream().filter(point -> Fault.at(point.call(), point.moment()).contains(Fault.KILL)).toList();
+        assertTrue(cuts.size() > 10, cuts.toString());
+        for (Point cut : cuts) {
+            Path disk = folder.resolve("cut" + cuts.indexOf(cut));
+            downloadAgain(disk, List.of(new Strike(cut.name(), Fault.KILL)));
+            CheckpointFiles next = ours(disk);
+            next.initTablespace("space");
+            LogSequenceNumber position = next.getLastcheckpointSequenceNumber("space");
+            assertTrue(Set.of(new LogSequenceNumber(1, 2), new LogSequenceNumber(1, 3)).contains(position), () -> cut.name() + ": " + position);
+            assertEquals(List.of(position.offset == 2 ? ROW : ANOTHER), next.readPage("space", "table", 1L), cut.name());
+            assertTrue(Files.notExists(disk.resolve("space.replaced")), cut.name());
+        }
+    }
+
+    /** What is written to a disk with a copy at 1,2 that is replaced by one at 1,3. */
+    private List<Point> downloadAgain(Path disk, List<Strike> strikes) {
+        checkpointed(ours(disk), ROW, new LogSequenceNumber(1, 2));
+        Nemesis nemesis = new Nemesis(strikes, NOBODY);
+        nemesis.open();
+        CheckpointFiles files = ours(new Disk(new Life(nemesis, "n0", 0)).seen(disk));
+        try {
+            files.initTablespace("space");
+            files.setAside("space");
+            checkpointed(files, ANOTHER, new LogSequenceNumber(1, 3));
+        } catch (PowerCut cut) {
+            // as was asked for
+        }
+        return nemesis.seen();
+    }
+
+    private static void checkpointed(CheckpointFiles files, Record row, LogSequenceNumber position) {
+        Table table = Table.builder().tablespace("space").name("t").uuid("table").column("k", ColumnTypes.INTEGER).primaryKey("k").build();
+        files.initTable("space", "table");
+        files.writePage("space", "table", 1, List.of(row));
+        files.writeTransactionsAtCheckpoint("space", position, List.of());
+        files.writeTables("space", position, List.of(table), List.of(), true);
+        files.tableCheckpoint("space", "table", status(position, 1), false);
+        files.writeCheckpointSequenceNumber("space", position).forEach(PostCheckpointAction::run);
+    }
+
     private static void begin(CheckpointFiles files, long entry) {
         files.writeTransactionsAtCheckpoint("space", new LogSequenceNumber(1, entry), List.of());
         files.writeTables("space", new LogSequenceNumber(1, entry), List.of(), List.of(), true);
@@ -407,17 +466,7 @@ class CheckpointFilesTest {
     /** The folder on a disk on which a step fails for the first time. */
     private Path failingAt(String step) {
         String point = "n0 disk " + step + " #1 before";
-        Nemesis nemesis = new Nemesis(List.of(new Strike(point, Fault.FAIL)), new Nemesis.Listener() {
-            @Override
-            public void strikes() {
-                // nobody waits for it
-            }
-
-            @Override
-            public void struck(Strike strike, Life life, Hold hold) {
-                // nothing is done about it
-            }
-        });
+        Nemesis nemesis = new Nemesis(List.of(new Strike(point, Fault.FAIL)), NOBODY);
         nemesis.open();
         return new Disk(new Life(nemesis, "n0", 0)).seen(folder);
     }
