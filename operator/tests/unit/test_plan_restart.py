@@ -13,7 +13,7 @@ from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.state.cluster import Unreplayable, VersionedRecord
-from herdkeeper.planning.actions import ChangeTablespaceRecord, Delete, WakeNodes
+from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, WakeNodes
 from herdkeeper.shared.node import Node, NodeDown
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -88,6 +88,13 @@ def test_a_replica_that_can_not_apply_its_log_holds_up_no_restart_since_waiting_
     assert plan_both(seen).actions == ((DELETED[1],) if entry is not None else ())
 
 
+def guarded(fleet):
+    """The same, and no node of it may be evicted."""
+    budget = ("PodDisruptionBudget", "db-herddb")
+    held = live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", most_away=0))
+    return replace(fleet, objects=objects({**fleet.objects.items, budget: held[budget]}))
+
+
 LOST = replace(LEADER, role="booting", ready=False, unreplayable=Unreplayable((-1, -1), "LOST_LEDGER", None, "the list is gone"))
 
 
@@ -95,7 +102,7 @@ LOST = replace(LEADER, role="booting", ready=False, unreplayable=Unreplayable((-
 def test_the_last_node_that_runs_a_tablespace_whose_log_is_lost_is_not_restarted(role, leader):
     records = {"flights": VersionedRecord(replace(RECORD, leader=leader), 5, 1990.0)}
     running = replace(LEADER, role=role)
-    plan = plan_both(replace(rolled(OLD, NEW), records=records, nodes={PODS[0]: (running,), PODS[1]: (LOST,)}, declared=()))
+    plan = plan_both(replace(guarded(rolled(OLD, NEW)), records=records, nodes={PODS[0]: (running,), PODS[1]: (LOST,)}, declared=()))
     assert not [each for each in plan.actions if isinstance(each, Delete)]
     assert plan.wait is not None
     assert f"{PODS[1]} can't replay the log of flights, which is lost: {PODS[0]} may have the last rows" in plan.wait.message
@@ -105,6 +112,26 @@ def test_a_tablespace_whose_log_is_lost_and_that_nobody_runs_holds_up_no_restart
     records = {"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)}
     seen = replace(rolled(OLD, NEW), records=records, nodes=dict.fromkeys(PODS, (LOST,)), declared=())
     assert [each for each in plan_both(seen).actions if isinstance(each, Delete)] == [DELETED[0]]
+
+
+def budgets(plan) -> list[object]:
+    applied = [action.manifest for action in plan.actions if isinstance(action, Apply)]
+    return [manifest["spec"]["maxUnavailable"] for manifest in applied if manifest["kind"] == "PodDisruptionBudget"]
+
+
+def test_no_node_may_be_evicted_while_others_run_a_tablespace_whose_log_is_lost_since_the_node_that_lost_it_is_ready():
+    records = {"flights": VersionedRecord(RECORD, 5, 1990.0)}
+    seen = replace(rolled(NEW, NEW), records=records, nodes={PODS[0]: (LEADER,), PODS[1]: (LOST,)}, declared=())
+    assert budgets(plan_both(seen)) == [0]
+    silent = replace(seen, nodes={PODS[0]: Unknown("it does not answer"), PODS[1]: (LOST,)})
+    assert budgets(plan_both(silent)) == [0]
+    for nobody_runs_it in (dict.fromkeys(PODS, (LOST,)), CALM.nodes):
+        assert budgets(plan_both(replace(seen, nodes=nobody_runs_it))) == []
+
+
+def test_whether_nodes_may_be_evicted_stays_while_zookeeper_can_not_be_read():
+    away = replace(rolled(NEW, NEW), records=Unknown("no member answers"))
+    assert budgets(plan_both(away)) == budgets(plan_both(guarded(away))) == []
 
 
 def test_a_leader_that_was_relieved_is_restarted():

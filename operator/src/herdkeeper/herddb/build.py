@@ -48,11 +48,11 @@ computes the bookies to read from. So in longer ledgers it picks the wrong one. 
 """
 
 
-def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
+def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None, most_away: int = 1) -> tuple[Json, ...]:
     """Returns all objects except the Secret, in the order of application.
 
     `secret` has the keys username, password, users, token; running nodes load its changes. `nodes`: how many nodes should run for now, if
-    not the declared number.
+    not the declared number. `most_away`: how many of them may be evicted at a time.
     """
     named = cluster.names
     files = {PROPERTIES: _server_properties(cluster, log)}
@@ -61,7 +61,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int 
         pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
-        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
+        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget, most_away=most_away),
         _stateful_set(cluster, log, secret, pod.config_hash(files), nodes),
     )
 

@@ -216,12 +216,12 @@ def client_service(owner: Resource, component: str, name: str, ports: Mapping[st
     }
 
 
-def disruption_budget(owner: Resource, component: str, name: str, least: int | None = None) -> Json:
-    """One voluntary disruption at a time. `least`: how many pods stay; needed if each has a StatefulSet of its own. Kubernetes counts what
-    may be unavailable by the StatefulSets of existing pods. So a pod that may not be made again would not count.
+def disruption_budget(owner: Resource, component: str, name: str, least: int | None = None, most_away: int = 1) -> Json:
+    """`most_away` voluntary disruptions at a time. `least`: how many pods stay, instead; needed if each has a StatefulSet of its own.
+    Kubernetes counts what may be unavailable by the StatefulSets of existing pods. So a pod that may not be made again would not count.
     """
     # null takes away what somebody set instead: both together are refused
-    allowed = {"maxUnavailable": 1 if least is None else None, "minAvailable": least}
+    allowed = {"maxUnavailable": most_away if least is None else None, "minAvailable": least}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -12,7 +12,7 @@ from herdkeeper.herddb.build import build_herddb, build_herddb_secret, refuses_p
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
 from herdkeeper.herddb.leadership.requeue import SOON_SECONDS
 from herdkeeper.herddb.leadership.services import leader_services
-from herdkeeper.herddb.plan.restart import DemoteFirst, leading, next_restart
+from herdkeeper.herddb.plan.restart import DemoteFirst, leading, most_away, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
 from herdkeeper.herddb.plan.users import refresh_users
 from herdkeeper.herddb.state.fleet import SqlFleet
@@ -86,7 +86,7 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
     elif not fleet.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     actions += secret_steps
-    *others, stateful_set = build_herddb(fleet.cluster, log, fleet.secret, shrink.nodes)
+    *others, stateful_set = build_herddb(fleet.cluster, log, fleet.secret, shrink.nodes, most_away(fleet))
     actions += needed_applies(others, fleet.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
     step = roll(stateful_set, fleet.objects, pods, Gate(_why_not_disrupt(fleet)))

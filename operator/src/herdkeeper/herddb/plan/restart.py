@@ -73,6 +73,25 @@ def _unsettled(fleet: SqlFleet, pods: Sequence[str]) -> str | None:
     return next((why for why in reasons if why is not None), None)
 
 
+def most_away(fleet: SqlFleet) -> int:
+    """Returns how many nodes may be evicted at a time: none while a node has lost the log of a tablespace that others still run. It is
+    Ready, since its other tablespaces serve, so the budget would let the last rows go. What is in force stays while that is unknown.
+    """
+    if isinstance(fleet.records, Unknown):
+        budget = fleet.objects.get("PodDisruptionBudget", fleet.named.disruption_budget)
+        return 1 if budget is None or budget["spec"].get("maxUnavailable") != 0 else 0
+    records = [found.record for found in fleet.records.values()]
+    return (
+        0 if any(_has_lost(fleet, record, node) and _why_last(fleet, record, node) for record in records for node in record.replicas) else 1
+    )
+
+
+def _has_lost(fleet: SqlFleet, record: TablespaceRecord, node: str) -> bool:
+    copy = _replica(fleet, record, node)
+    unreplayable = copy.unreplayable if isinstance(copy, NodeTablespace) else None
+    return unreplayable is not None and unreplayable.entry_type == LOST_LEDGER
+
+
 def _why_last(fleet: SqlFleet, record: TablespaceRecord, node: str) -> str | None:
     """Returns which nodes run a tablespace whose log is lost. A restart of them ends it: none could boot again."""
     running = [
