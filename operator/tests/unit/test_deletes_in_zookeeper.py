@@ -14,7 +14,7 @@ from herdkeeper.codecs.bookkeeper.cookie import cookie_path
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.herddb.ledgers import ledgers_path
 from herdkeeper.codecs.herddb.tablespace import encode_tablespace, heartbeat_path, tablespace_path
-from herdkeeper.engine.execute_metadata import LAYOUT, delete_logs, forget_node, remove_cookie
+from herdkeeper.engine.execute_metadata import LAYOUT, delete_logs, delete_znodes, forget_node, remove_cookie
 from herdkeeper.planning.actions import DeleteLogs, ForgetNode, RemoveCookie
 from herdkeeper.protocol.log_pin import log_pin_path, replica_pin
 
@@ -51,6 +51,14 @@ class Znodes:
         if wrong or any(each in self.held for each in absent):
             raise ChangedMeanwhileError(f"{path} changed since it was read")
         self.held.pop(path, None)
+
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        self.meanwhile.pop(paths[0], lambda: None)()
+        left = {path: found for path, found in self.held.items() if path not in paths}
+        if any(path.startswith(tuple(f"{gone}/" for gone in paths)) for path in left):
+            return False
+        self.held = left
+        return True
 
     def delete_tree(self, path: str) -> None:
         for each in [each for each in self.held if each == path or each.startswith(f"{path}/")]:
@@ -170,3 +178,28 @@ def test_a_ledger_that_is_another_logs_in_this_very_moment_stays() -> None:
     assert znodes.held[LEDGER][0] == ledger_of("another")
     delete_logs(znodes, DELETE_LOGS)
     assert LEDGER in znodes.held
+
+
+def root_of_bookies() -> Znodes:
+    return Znodes(
+        dict.fromkeys((LEDGERS, *(f"{LEDGERS}/{below}" for below in ("INSTANCEID", "available", "available/readonly")), LEDGER), (b"", 0))
+    )
+
+
+@pytest.mark.parametrize("register", [registered, registered_read_only])
+def test_the_metadata_of_a_bookie_that_registers_in_this_very_moment_stays(register: Callable[[Znodes], None]) -> None:
+    znodes = root_of_bookies()
+    znodes.meanwhile[f"{LEDGERS}/available/readonly"] = lambda: register(znodes)
+    before = set(znodes.held)
+    with pytest.raises(EnsembleError, match="a bookie is registered below /ledgers/available"):
+        delete_znodes(znodes, LEDGERS)
+    assert before < set(znodes.held)
+
+
+def test_the_metadata_of_bookies_that_are_gone_goes_also_where_its_deletion_was_interrupted() -> None:
+    for interrupted in (False, True):
+        znodes = root_of_bookies()
+        if interrupted:
+            del znodes.held[f"{LEDGERS}/available"], znodes.held[f"{LEDGERS}/available/readonly"]
+        delete_znodes(znodes, LEDGERS)
+        assert znodes.held == {}

@@ -25,7 +25,7 @@ from kazoo.exceptions import AuthFailedError, BadVersionError, NoAuthError, Node
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from herdkeeper.certificates.access import SCHEME
-from herdkeeper.clients.zookeeper import ChangedMeanwhileError
+from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 from herdkeeper.engine.execute_metadata import delete_znodes, set_archive_expiry, set_log_pin
 from herdkeeper.planning.actions import SetArchiveExpiry, SetLogPin
@@ -172,6 +172,11 @@ def test_a_restart_keeps_the_access_and_the_operator_deletes_all_of_it(stack: St
     stack.servers.start_again("zookeeper", serves)
     assert everybody(stack, PLACES) == TABLE
 
+    with pytest.raises(EnsembleError, match="a bookie is registered"):
+        delete_znodes(stack.operator, LEDGERS)
+    assert everybody(stack, PLACES) == TABLE
+    with stack.session(ROLES["bookies"]) as bookie:
+        bookie.delete(f"{LEDGERS}/available/bookie-0")
     for root in (HERD, LEDGERS, OTHER_DATABASE.names.herd_root, OTHER_LOG.names.ledgers_root):
         stack.act(f"{root} is deleted", partial(delete_znodes, stack.operator, root))
     with stack.session(OPERATOR.name) as client:

@@ -36,6 +36,8 @@ LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """The value that BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
 IDENTITY = "INSTANCEID"
 """Child of BookKeeper's root, without which it is no root."""
+REGISTRATIONS = ("available/readonly", "available")
+"""Folders of BookKeeper's root in which bookies register, the inner one first."""
 
 logger = structlog.get_logger()
 
@@ -106,7 +108,7 @@ def restore_cookie(znodes: Znodes, action: do.RestoreCookie) -> None:
 
 
 def _registrations(root: str, bookie_id: str) -> tuple[str, ...]:
-    return tuple(f"{root}/{folder}/{bookie_id}" for folder in ("available", "available/readonly"))
+    return tuple(f"{root}/{folder}/{bookie_id}" for folder in REGISTRATIONS)
 
 
 def _must_not_be_registered(znodes: Znodes, root: str, bookie_id: str) -> None:
@@ -200,11 +202,16 @@ def delete_znodes(znodes: Znodes, root: str) -> None:
     """Deletes the tree, and its parents that are then empty: clusters of one namespace share the first.
 
     A process may die in the middle, and its successor must recognize the root and continue. So the identity goes last, in one transaction
-    with the root and its parents. Raises EnsembleError if others write below the root meanwhile.
+    with the root and its parents. Raises EnsembleError if others write below the root meanwhile. Of bookies' metadata the folders of
+    registrations go first, in one transaction: raises EnsembleError, without a change, if a bookie is registered there. It is another
+    cluster's, with the same root.
     """
     children = znodes.children(root)
     if children is None:
         return
+    folders = [path for folder in REGISTRATIONS if znodes.read(path := f"{root}/{folder}") is not None]
+    if folders and not znodes.delete_together(folders):
+        raise EnsembleError(f"a bookie is registered below {root}/available: all of {root} stays")
     for child in children:
         if child != IDENTITY:
             znodes.delete_tree(f"{root}/{child}")
