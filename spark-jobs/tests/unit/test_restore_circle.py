@@ -151,6 +151,25 @@ def test_a_row_that_refers_to_one_that_is_not_there_is_refused_and_named(tmp_pat
         _circle(tmp_path, {TWO_COLUMNS: rows})
 
 
+def test_a_row_is_named_though_its_time_is_of_no_year_that_python_knows(tmp_path: Path) -> None:
+    columns = (Column("at", ColumnType.TIMESTAMP, 0), Column("before", ColumnType.TIMESTAMP, 1))
+    key = ForeignKey("follows", "uuid-step", ("before",), ("at",))
+    table = TableDefinition("demo", "step", "uuid-step", columns, ("at",), foreign_keys=(key,))
+    with pytest.raises(RestoreRefused, match=r"'follows' of 1 rows refers .*the first: step at = 9223372036854775807"):
+        _circle(tmp_path, {table: [{"at": 2**63 - 1, "before": 5}]})
+
+
+def test_float_arrays_that_refer_to_each_other_are_refused_by_name(tmp_path: Path) -> None:
+    """HerdDB finds no two of them equal, so only nulls are to be expected there."""
+    columns = (Column("id", ColumnType.LONG, 0), *(Column(name, ColumnType.FLOAT_ARRAY, at) for at, name in enumerate(("place", "up"), 1)))
+    key = ForeignKey("lies_below", "uuid-point", ("up",), ("place",))
+    table = TableDefinition("demo", "point", "uuid-point", columns, ("id",), foreign_keys=(key,))
+    rows: list[dict[str, Stored]] = [{"id": 1, "place": (1.0,), "up": None}, {"id": 2, "place": (2.0,), "up": None}]
+    assert _numbers(_circle(tmp_path / "nobody", {table: rows})) == [[0, 1]]
+    with pytest.raises(RestoreRefused, match=r"'lies_below' of 1 rows compares list<item: float> with list<item: float>: drop it"):
+        _circle(tmp_path / "one", {table: [rows[0], {"id": 2, "place": (2.0,), "up": (1.0,)}]})
+
+
 def test_rows_that_no_order_of_statements_makes_are_refused_and_one_is_named(tmp_path: Path) -> None:
     table = _with_keys(_MANAGED, ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",)))
     with pytest.raises(

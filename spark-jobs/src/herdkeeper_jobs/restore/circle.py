@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from herdkeeper.codecs.herddb.table import Column, ForeignKey, TableDefinition, beginning, is_queryable
-from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
+from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES, rows_of
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder, batches_in
 from herdkeeper_jobs.errors import RestoreRefused
 from herdkeeper_jobs.restore.chunks import RowGroup
@@ -225,8 +225,10 @@ def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> 
 
 
 def _as_one_type(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
-    """Casts both to a common type, None without one. Adding 0.0 makes -0.0 equal to 0.0."""
+    """Casts both to a common type, None without one: float arrays have none. Adding 0.0 makes -0.0 equal to 0.0."""
     kinds = (one.type, other.type)
+    if any(map(pa.types.is_list, kinds)):
+        return None
     if all(map(pa.types.is_integer, kinds)):
         return one.cast(pa.int64()), other.cast(pa.int64())
     if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
@@ -246,5 +248,5 @@ def _no_order(tables: Sequence[SourceTable], contents: Sequence[pa.Table], error
 
 
 def _shown(table: SourceTable, content: pa.Table, row: int) -> str:
-    values = content.slice(row, 1).to_pylist()[0]
+    values = dict(zip(content.column_names, rows_of(content.slice(row, 1))[0], strict=True))
     return f"{table.name} " + ", ".join(f"{name} = {values[name]!r}" for name in table.definition.primary_key)
