@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -166,6 +170,24 @@ def test_a_copy_of_a_manifest_under_another_name_is_no_checkpoint(place: StoredP
         write(each.with_name(name.format(each.stem)), each.read_bytes())
     assert manifests(place) == manifests_in(folder) == [older, newer]
     assert open_latest(place).manifest.lsn.lsn == Lsn(3, 10)
+
+
+def test_manifests_that_may_not_be_listed_are_not_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore would say that there is no checkpoint, and a Checkpoint begin a new chain, perhaps with a follower's tables."""
+    path = commit_manifest(manifest("run-1"), tablespace_folder(tmp_path, IDENTITY)).path
+
+    def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def listed(place: Any = ".") -> Any:
+            if Path(place) == path.parent:
+                raise PermissionError(13, "Permission denied", str(place))
+            return real(place)
+
+        return listed
+
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr(os, "listdir", refusing(os.listdir))
+    with pytest.raises(PermissionError):
+        manifests_in(path.parent.parent)
 
 
 def test_a_table_is_loaded_from_all_its_files(place: StoredPath) -> None:

@@ -21,7 +21,7 @@ from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.errors import InvariantViolated
 from herdkeeper_jobs.manifests.continuation import Continuation, Part
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, names_from
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.moment import Time
 
@@ -318,16 +318,13 @@ def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
 
 def manifests(destination: AnyPath, tablespace_uuid: str = "*") -> list[AnyPath]:
     """Lists the manifests below a destination, optionally of one tablespace; each tablespace's are in log order."""
-    return _of_lsns(found_below(destination, f"*/{tablespace_uuid}/manifests/[0-9]*.json"))
+    return [path for path in found_below(destination, f"*/{tablespace_uuid}/manifests/[0-9]*.json") if is_lsn_name(path.name)]
 
 
 def manifests_in(folder: AnyPath) -> list[AnyPath]:
-    """Lists the manifests in a tablespace's folder, in log order."""
-    return _of_lsns(found_below(folder, "manifests/[0-9]*.json"))
-
-
-def _of_lsns(paths: list[AnyPath]) -> list[AnyPath]:
-    return [path for path in paths if is_lsn_name(path.name)]
+    """Lists the manifests in a tablespace's folder, in log order. Raises OSError: `Path.glob` would skip what it may not read."""
+    place = below(folder, "manifests")
+    return [below(place, name) for name in names_from(place) if is_lsn_name(name)]
 
 
 def is_lsn_name(name: str) -> bool:
