@@ -320,6 +320,17 @@ def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_a
     assert here.rows(committed) == {1: "a"}
 
 
+def test_a_retry_of_a_run_that_was_killed_behind_its_commit_makes_no_second_checkpoint(anywhere: Job) -> None:
+    """The first one would stay for good: its Checkpoint would name the second."""
+    committed = anywhere.run("now")  # then its pod is lost
+    before = all_files(anywhere.folder)
+    anywhere.log.write(5, [*SECOND, *THIRD, mark(9_950, LogEntryType.NOOP)], closed=False)
+    again = anywhere.run("now")
+    assert (again.outcome, again.manifest) == (JobOutcome.ALREADY_DONE, committed.manifest)
+    assert all_files(anywhere.folder) == before
+    assert replace(anywhere, run_id="run-2").run("now").manifest > committed.manifest
+
+
 def before_its_commit(patch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Something happens once while a driver has verified its files and has not committed them."""
     verified, happened = verification._verification, False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -44,8 +45,19 @@ from herdkeeper_jobs.errors import (
     NothingToBeginWith,
 )
 from herdkeeper_jobs.log_source import open_log
-from herdkeeper_jobs.manifests.manifest import CommittedManifest, Encryption, Making, Manifest, commit_manifest, tablespace_folder
-from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, file_size
+from herdkeeper_jobs.manifests.manifest import (
+    CommittedManifest,
+    Encryption,
+    Making,
+    Manifest,
+    commit_manifest,
+    lsn_of_name,
+    manifests_in,
+    read_outline,
+    tablespace_folder,
+)
+from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, file_size, names_below
+from herdkeeper_jobs.wal.lsn import Lsn
 
 _log = structlog.get_logger()
 _REST_SECONDS = 120
@@ -85,7 +97,11 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     log = open_log(catalog, request.herd_root, request.tablespace)
     identity = log.identity
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
-    target = chosen_target(whole, request.target, tablespace_folder(request.destination, identity))
+    folder = tablespace_folder(request.destination, identity)
+    if request.target.at is None and (committed := _committed_before(folder, request.run_id)) is not None:
+        # Now would be a later checkpoint, and nobody would ever remove the first one.
+        request = replace(request, target=replace(request.target, at=committed))
+    target = chosen_target(whole, request.target, folder)
     spark = functools.cache(start)
     try:
         made = make_checkpoint(spark, whole, target, request)
@@ -94,6 +110,17 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     except NothingToBeginWith as error:
         made = _make_from_follower(spark, whole, request, error)
     return summary_of(made, request.run_id, time.monotonic() - request.since)
+
+
+def _committed_before(folder: StoredPath, run_id: str) -> Lsn | None:
+    """The LSN of the checkpoint that an attempt of this run committed before it was killed; None without one. Raises OSError."""
+    if next(names_below(folder / "data" / run_id), None) is None:
+        return None
+    for path in reversed(manifests_in(folder)):
+        with suppress(InvariantViolated, FileNotFoundError):
+            if read_outline(path).run_id == run_id:
+                return lsn_of_name(path)
+    return None
 
 
 def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, request: CheckpointRequest) -> Made:
