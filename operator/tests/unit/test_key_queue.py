@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stepped_workers import SteppedWorkers, Worker, stepped_workers
 
 from herdkeeper.clients.deleted_resources import DeletedResources
 from herdkeeper.clients.object_cache import ObjectCache
@@ -324,7 +329,7 @@ def test_many_silent_servers_delay_no_other_key():
         queue.add(key)
     clock.seconds = 1
     assert taken(queue) == ["a1", "b1"]
-    assert queue._next() == (None, SLOW_SECONDS)
+    assert queue._next() == (None, clock.seconds + SLOW_SECONDS)
     clock.seconds += SLOW_SECONDS
     assert taken(queue) == ["c1", "d1"], "two are slow, and leave their places"
     queue.done("c1")
@@ -366,3 +371,146 @@ def test_a_key_that_took_long_on_a_busy_machine_does_not_queue_its_share_behind_
     queue.done("b1")
     queue.add("b2", 0)
     assert taken(queue) == ["b2"], "a1 has the place of slow ones for long"
+
+
+IDLE, MOMENTS = 64, 50
+
+
+def rounds(workers: SteppedWorkers, seconds: float) -> None:
+    """All that the workers do in this time; each gives its key back at once."""
+    until = workers.seconds + seconds
+    while True:
+        workers.settle()
+        while busy := workers.busy:
+            busy[0].fails = False
+            busy[0].step()
+            workers.settle()
+        if (moment := min(each.until for each in workers.waiting)) > until:
+            break
+        workers.seconds = moment
+    workers.seconds = until
+
+
+def test_a_key_that_becomes_due_wakes_two_workers_however_many_are_idle():
+    with stepped_workers(IDLE) as workers:
+        workers.settle()
+        for number in range(MOMENTS):
+            workers.queue.add(f"key-{number}", 1.0 + number)
+        workers.queue.add("resync", 600.0)
+        workers.settle()
+        before = workers.wake_ups
+        rounds(workers, 1.0 + MOMENTS)
+        assert len(workers.queue) == 1
+        assert workers.wake_ups - before <= 2 * MOMENTS
+
+
+def test_changes_wake_the_timekeeper_alone():
+    with stepped_workers(IDLE) as workers:
+        workers.queue.add("resync", 600.0)
+        workers.settle()
+        before = workers.wake_ups
+        for number in range(MOMENTS):
+            workers.queue.changed(f"key-{number}")
+        workers.settle()
+        assert workers.wake_ups - before == 1
+        rounds(workers, 1.0)
+        assert len(workers.queue) == 1
+        assert workers.wake_ups - before <= 2 * MOMENTS + 1
+
+
+def test_workers_that_are_not_needed_never_wake():
+    """A thread that runs for the first time takes memory for its stack."""
+    with stepped_workers(IDLE) as workers:
+        workers.settle()
+        for number in range(MOMENTS):
+            workers.queue.add(f"key-{number}", 1.0 + number)
+        used = set()
+        for _ in range(MOMENTS):
+            rounds(workers, 1.0)
+            used |= {each for each in workers.waiting if each.until < math.inf}
+        assert len(used) <= 2
+
+
+def test_a_closed_queue_ends_the_timekeeper_and_all_others():
+    with stepped_workers(IDLE) as workers:
+        workers.queue.add("resync", 600.0)
+        workers.settle()
+        workers.queue.close()
+        workers.settle()
+        assert all(each.ended for each in workers.all)
+
+
+def test_a_key_whose_place_is_free_before_its_time_waits_no_longer():
+    with stepped_workers(3, places=Places(fast=1, slow=1)) as workers:
+        workers.queue.add("a", 0.0)
+        workers.settle()
+        workers.queue.add("b", SLOW_SECONDS / 2)
+        workers.settle()
+        assert [each.until for each in workers.waiting if each.until < math.inf] == [SLOW_SECONDS], "when `a` leaves its place"
+        workers.busy[0].step()
+        workers.settle()
+        workers.seconds = SLOW_SECONDS / 2
+        workers.settle()
+        assert [each.has for each in workers.busy] == ["b"]
+
+
+KEYS = ("a1", "a2", "a3", "b1", "b2", "c1", "d1")
+LOCKS = {"a1": "a", "a2": "a"}
+SHARE_OF_NAMESPACE = 2
+
+
+def moves(workers: SteppedWorkers) -> list[list[Callable[[], object]]]:
+    """All that can happen next, by sort. Moments meet: delays and time pass by quarters, as SLOW_SECONDS and SILENT_SECONDS are."""
+
+    def give_back(worker: Worker, fails: bool) -> None:
+        worker.fails = fails
+        worker.step()
+
+    def pass_time(seconds: float) -> None:
+        workers.seconds += seconds
+
+    sorts: list[list[Callable[[], object]]] = [
+        [each.step for each in workers.runnable],
+        [workers.settle] if workers.runnable else [],
+        [partial(give_back, each, fails) for each in workers.busy for fails in (False, True)],
+        [partial(workers.queue.add, key, delay) for key in KEYS for delay in (0.0, 0.25, 1.0)],
+        [partial(pass_time, seconds) for seconds in (0.25, 0.5, 2.0)],
+    ]
+    return [each for each in sorts if each]
+
+
+def wrong(workers: SteppedWorkers) -> str | None:
+    """What a queue must never allow."""
+    held = [LOCKS.get(each.has, each.has) for each in workers.busy]
+    if len(set(held)) < len(held):
+        return f"two workers have keys with one lock: {held}"
+    namespaces = [each.has[0] for each in workers.busy]
+    if any(namespaces.count(each) > SHARE_OF_NAMESPACE for each in namespaces):
+        return f"one namespace has too many workers: {namespaces}"
+    if len([each for each in workers.waiting if each.until < math.inf]) > 1:
+        return "two workers wait for a moment"
+    return workers.overlooked()
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(1, 4), st.lists(st.integers(0, 10**4), max_size=60))
+def test_whatever_happens_in_whichever_order_no_key_waits_while_a_worker_that_may_take_it_does(count, choices):
+    with stepped_workers(
+        count,
+        locks=lambda key: frozenset({key, LOCKS.get(key, key)}),
+        share=lambda key: key[0],
+        most_of_a_share=SHARE_OF_NAMESPACE,
+        places=Places(fast=2, slow=1),
+    ) as workers:
+        for choice in choices:
+            sorts = moves(workers)
+            which, sort = divmod(choice, len(sorts))
+            sorts[sort][which % len(sorts[sort])]()
+            assert wrong(workers) is None
+        for _ in range(len(KEYS) + 1):  # each is taken in the end
+            workers.settle()
+            assert wrong(workers) is None
+            if not len(workers.queue):
+                break
+            rounds(workers, LONGEST_RETRY_SECONDS)
+        assert len(workers.queue) == 0

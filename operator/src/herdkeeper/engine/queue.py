@@ -7,6 +7,7 @@ import itertools
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -45,6 +46,10 @@ class KeyQueue(Generic[KeyType]):
 
     A share is slow while a worker has one of its keys for SLOW_SECONDS, and after one that took SILENT_SECONDS until one is done sooner.
     Its keys have their own `places`, so that many silent servers do not delay what others do.
+
+    One of the waiting workers is the timekeeper: it alone waits until the next key is due. The others wait until they are woken. A worker
+    that takes a key wakes one of them, which takes the next key or becomes the timekeeper. So a key that becomes due wakes two workers,
+    however many wait. A worker that gives its key back takes the next one itself, so it wakes nobody.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -63,31 +68,34 @@ class KeyQueue(Generic[KeyType]):
     _closed: bool = False
 
     def __post_init__(self) -> None:
-        self._condition = threading.Condition()
+        self._lock = threading.RLock()
         self._order = itertools.count()
+        self._idle: list[threading.Condition] = []
+        """Of the workers that wait until they are woken. The last one is woken first, so that those that are never needed use no memory."""
+        self._timekeeper: threading.Condition | None = None
+        self._looks_at = math.inf
+        """When the timekeeper looks for a key; -inf once it was woken, inf if there is none."""
 
     def __len__(self) -> int:
-        with self._condition:
+        with self._lock:
             return len(self._due)
 
     def __contains__(self, key: object) -> bool:
-        with self._condition:
+        with self._lock:
             return key in self._due
 
     def add(self, key: KeyType, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
         """Queues a key for a time after the delay. An earlier time of a queued key stays."""
-        with self._condition:
+        with self._lock:
             moment = self.now() + delay_seconds
-            if key in self._due and self._due[key] <= moment:
-                self._condition.notify()
-                return
-            self._due[key] = moment
-            heapq.heappush(self._heap, (moment, next(self._order), key))
-            self._condition.notify()
+            if self._due.get(key, math.inf) > moment:
+                self._due[key] = moment
+                heapq.heappush(self._heap, (moment, next(self._order), key))
+            self._wake_by(self._due[key])
 
     def changed(self, key: KeyType) -> None:
         """Queues a changed key: after the debounce, or later if it changes all the time."""
-        with self._condition:
+        with self._lock:
             now = self.now()
             spent = max(now, self._spent.get(key, now))
             moment = max(now + DEBOUNCE_SECONDS, spent - (BURST - 1) * CHANGE_SECONDS)
@@ -97,82 +105,108 @@ class KeyQueue(Generic[KeyType]):
 
     def forget(self, key: KeyType) -> None:
         """Forgets how often a key changed: its resource is deleted."""
-        with self._condition:
+        with self._lock:
             self._spent.pop(key, None)
 
     def take(self) -> KeyType | None:
         """Waits for the next due key that no worker has, and returns it. None once the queue is closed."""
-        with self._condition:
+        mine = threading.Condition(self._lock)
+        with self._lock:
             while not self._closed:
-                key, wait_seconds = self._next()
+                key, moment = self._next()
                 if key is not None:
                     self._working[key], self._begun[key] = self.locks(key), self.now()
+                    if self._heap:
+                        self._wake_by(self._heap[0][0])
                     return key
-                self._condition.wait(wait_seconds)
+                self._wait(mine, moment)
             return None
 
     def done(self, key: KeyType) -> None:
         """Gives a key back after success."""
-        with self._condition:
+        with self._lock:
             self._given_back(key)
             self._failures.pop(key, None)
-            self._condition.notify_all()
 
     def failed(self, key: KeyType) -> float:
         """Gives a key back after a failure, and queues it again. Returns the delay in seconds, which doubles each time."""
-        with self._condition:
+        with self._lock:
             self._given_back(key)
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
-            self._condition.notify_all()
         delay = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * float(2 ** min(count, 10)))
         self.add(key, delay)
         return delay
 
     def close(self) -> None:
         """Makes `take` return None for every worker."""
-        with self._condition:
+        with self._lock:
             self._closed = True
-            self._condition.notify_all()
+            for each in (*self._idle, self._timekeeper):
+                if each is not None:
+                    each.notify()
 
-    def _next(self) -> tuple[KeyType | None, float | None]:
-        """Returns a key, or None and the seconds until one may be due."""
+    def _wait(self, mine: threading.Condition, moment: float) -> None:
+        """Waits until this worker is woken or, as the timekeeper, until the moment."""
+        if moment < math.inf and self._timekeeper is None:
+            self._timekeeper, self._looks_at = mine, moment
+            mine.wait(moment - self.now())
+        else:
+            self._wake_by(moment)  # the timekeeper may have looked before a place was free, and wait for longer
+            self._idle.append(mine)
+            mine.wait()
+        if self._timekeeper is mine:
+            self._timekeeper, self._looks_at = None, math.inf
+
+    def _wake_by(self, moment: float) -> None:
+        """Wakes a waiting worker, if there is one and none looks for a key by this moment."""
+        if moment >= self._looks_at:
+            return
+        if self._timekeeper is None:
+            if not self._idle:
+                return
+            self._timekeeper = self._idle.pop()
+        self._looks_at = -math.inf
+        self._timekeeper.notify()
+
+    def _next(self) -> tuple[KeyType | None, float]:
+        """Returns a key, or None and the moment at which another look may find one; infinite if only a change brings one."""
         busy = []
-        kept: set[Hashable] = set()
         found: KeyType | None = None
-        wait_seconds: float | None = None
-        full = self._full()
+        moment, now, full = math.inf, self.now(), self._full()
         no_place = False in full and (True in full or not self._slow_shares)
-        while self._heap and not no_place:
-            moment, order, key = self._heap[0]
-            if self._due.get(key) != moment:
+        kept = {lock for key, taken in self._working.items() for lock in taken | self.locks(key)}
+        workers = Counter(map(self.share, self._working))
+        while self._heap and found is None and not no_place:
+            due, order, key = self._heap[0]
+            if self._due.get(key) != due:
                 heapq.heappop(self._heap)  # it was added again for an earlier time, or taken
-            elif moment > self.now():
-                wait_seconds = moment - self.now()
+                continue
+            if due > now:
+                moment = due
                 break
+            heapq.heappop(self._heap)
+            share, locks = self.share(key), self.locks(key)
+            share_is_full = self.most_of_a_share is not None and workers[share] >= self.most_of_a_share
+            if (share in self._slow_shares) in full or share_is_full or not kept.isdisjoint(locks):
+                busy.append((due, order, key))
+                kept |= locks
             else:
-                heapq.heappop(self._heap)
-                if (self.share(key) in self._slow_shares) in full or not self._free(key) or not kept.isdisjoint(self.locks(key)):
-                    busy.append((moment, order, key))
-                    kept |= self.locks(key)
-                    continue
                 del self._due[key]
                 found = key
-                break
         for entry in busy:
             heapq.heappush(self._heap, entry)
         if self._heap and found is None and False in full:  # the first one that becomes slow makes place for a fast one
             fast = (begun for key, begun in self._begun.items() if self.share(key) not in self._slow_shares)
-            becomes_slow = min(fast) + SLOW_SECONDS - self.now()
-            wait_seconds = becomes_slow if wait_seconds is None else min(wait_seconds, becomes_slow)
-        return found, wait_seconds
+            moment = min(moment, max(self._heap[0][0], min(fast) + SLOW_SECONDS))
+        return found, moment
 
     def _full(self) -> frozenset[bool]:
         """Returns whether the places of slow keys (True) and of fast ones (False) are taken."""
         if self.places is None:
             return frozenset()
-        late = self.now() - SLOW_SECONDS
-        self._slow_shares.update(self.share(key) for key, begun in self._begun.items() if begun <= late)
+        now = self.now()
+        self._slow_shares.update(self.share(key) for key, begun in self._begun.items() if begun + SLOW_SECONDS <= now)
         slow = sum(self.share(key) in self._slow_shares for key in self._working)
         taken = {True: slow >= self.places.slow, False: len(self._working) - slow >= self.places.fast}
         return frozenset(which for which, full in taken.items() if full)
@@ -182,11 +216,3 @@ class KeyQueue(Generic[KeyType]):
             note = self._slow_shares.add if self.now() - self._begun[key] >= SILENT_SECONDS else self._slow_shares.discard
             note(self.share(key))
             del self._working[key], self._begun[key]
-
-    def _free(self, key: KeyType) -> bool:
-        if self.most_of_a_share is not None:
-            mine = self.share(key)
-            if sum(self.share(other) == mine for other in self._working) >= self.most_of_a_share:
-                return False
-        wanted = self.locks(key)
-        return all(wanted.isdisjoint(taken | self.locks(other)) for other, taken in self._working.items())
