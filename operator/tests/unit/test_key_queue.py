@@ -33,6 +33,7 @@ from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.process.watches import WatchEvents
+from herdkeeper.process.workers import PLACES
 
 TOUCHES = partial(locks_of, References().stacks_of)
 
@@ -334,6 +335,20 @@ def test_many_silent_servers_delay_no_other_key():
     assert taken(queue) == ["c1", "d1"], "two are slow, and leave their places"
     queue.done("c1")
     assert taken(queue) == ["e1"]
+
+
+def test_forty_silent_namespaces_leave_a_place_to_one_whose_servers_are_slow():
+    queue = KeyQueue(clock := Clock(), share=lambda key: key.partition("/")[0], places=PLACES)
+    names = [f"silent-{number}" for number in range(40)]
+    for name in (*names, "slow"):
+        queue.add(f"{name}/zk", 0)
+    while found := taken(queue):
+        clock.seconds += SILENT_SECONDS
+        for key in found:
+            queue.done(key)
+    for name in (*names, "slow"):
+        queue.add(f"{name}/bk", 0)
+    assert "slow/bk" in taken(queue)
 
 
 def test_a_share_whose_last_key_was_slow_takes_no_place_of_fast_ones_until_one_is_fast_again():

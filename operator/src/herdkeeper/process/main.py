@@ -60,6 +60,8 @@ CONSTRAINTS = "security.openshift.io"
 """The API group of OpenShift's SecurityContextConstraints: they assign a namespace's users and groups to its pods."""
 ASSIGNED_USERS = "openshift.io/sa.scc.uid-range"
 """The annotation by which OpenShift gives each namespace the users of its pods."""
+STACK_BYTES = 2**20
+"""Of each thread. In glibc's 8 MiB a kernel that always uses huge pages backs the first touched byte with 2 MiB; they don't fit in here."""
 AGAIN_SECONDS = 1.0
 """How soon an API server that was not reached is tried again."""
 
@@ -71,6 +73,7 @@ _TRACEBACKS = ExceptionDictTransformer(show_locals=False)
 def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; ends the process when the Lease is lost."""
     configure_logging(settings.log_level)
+    threading.stack_size(STACK_BYTES)
     troubles: list[Callable[[], str | None]] = []
     reached = threading.Event()
     health = HealthServer(

@@ -18,8 +18,13 @@ from herdkeeper.engine.queue import KeyQueue, Places
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.settings import Settings
 
-PLACES = Places(fast=4, slow=12)
-"""Few reconciles compute at once, since they share one interpreter. More may wait for servers that are known to be slow."""
+PLACES = Places(fast=4, slow=48)
+"""Few reconciles compute at once, since they share one interpreter. More may wait for servers that are known to be slow.
+
+A namespace has three of these at most (process/main.py), so 16 namespaces or more with silent servers are needed to take all the slow ones.
+What is slow for another reason waits then. A thread that never ran takes 16 KiB of memory, one that ran 30 KiB or more. Both controllers
+have 52, so the 36 more of each cost 1 to 3 MiB. Idle ones cost no CPU (engine/queue.py).
+"""
 THREADS = PLACES.fast + PLACES.slow
 LONGEST_RECONCILE_SECONDS = 600.0
 """No call waits this long. A worker that does hangs, so the process must be restarted."""
