@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from situations import live, objects, pods, with_spec, with_status
 from test_plan_herddb import CLUSTER, CREDENTIALS, PODS, SETTLED
-from test_plan_leaders import CALM
+from test_plan_leaders import CALM, LOST
 
 from herdkeeper.api.herddb_cluster import UserSecret
 from herdkeeper.api.resource import SecretReference
 from herdkeeper.clients.cluster_reader import ClusterReader
 from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users, invalid_part, invalid_part_of_administrator, revision_of
 from herdkeeper.herddb.build import build_herddb_secret
+from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.observe.users import read_credentials, read_users
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.users import refresh_users
@@ -317,6 +318,18 @@ def test_a_login_is_taken_away_also_while_no_node_may_be_touched(held_up: dict[s
     assert plan.wait is not None
     late = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
     assert plan_herddb(replace(late, **held_up)).actions == refresh_users(late) != ()
+
+
+def test_a_login_is_taken_away_also_while_a_leader_is_to_be_moved_and_that_fails() -> None:
+    """A move fails for as long as ZooKeeper refuses to change the tablespace's record."""
+    changed = with_spec(CLUSTER, users=(UserSecret(secret_name="two"),), image="herdkeeper/herddb:0.3.0")
+    fleet = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
+    moving = replace(fleet, cluster=changed, records=LOST.records, nodes=LOST.nodes, declared=LOST.declared, now=LOST.now)
+    assert plan_leadership(moving).moves
+    (action,) = plan_herddb(moving).actions
+    assert isinstance(action, AddToSecret), "and neither the new image nor anything else reaches a node"
+    assert decode_users(base64.b64decode(action.data["users"]).decode()) == (ADMINISTRATOR, REPORT)
+    assert plan_herddb(replace(moving, cluster=fleet.cluster)).actions == refresh_users(fleet) != ()
 
 
 def test_a_file_that_is_about_to_change_is_not_in_force() -> None:

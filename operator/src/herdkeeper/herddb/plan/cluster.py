@@ -39,9 +39,7 @@ def plan_herddb(fleet: SqlFleet) -> Plan:
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {bookkeeper} has no bookies yet")
     shrink, leaders = scale_down(fleet), plan_leadership(fleet)
-    # The leadership controller executes its actions. Nothing else may delay the replacement of a lost leader.
-    waiting = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
-    plan = waiting if leaders.moves else _plan_objects(fleet, log, leaders, shrink)
+    plan = _plan_objects(fleet, log, leaders, shrink)
     to_restart = {each["node"]: each["reason"] for each in plan.decided_fields.get("relievedNodes", ())}
     decided = {"leavingNodes": list(shrink.leaving), **_relieved({**to_restart, **shrink.relieved})}
     return replace(shrink.extended(plan), shown=leaders.actions, decided_fields=decided)
@@ -66,14 +64,16 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
 
 
 def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
+    # The leadership controller executes its moves. No node may be touched before they are done.
+    moving = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later) if leaders.moves else None
     if isinstance(fleet.sql_users, Problem):
-        return Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why)
+        return moving or Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why)
     named = fleet.named
     new = fleet.objects.get("StatefulSet", named.stateful_set) is None
     secret_steps = _secret_steps(fleet, fleet.sql_users.users)
     # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
     hints = () if secret_steps else refresh_users(fleet)
-    if (unmet := _why_not_yet(fleet, log)) is not None:
+    if (unmet := moving or _why_not_yet(fleet, log)) is not None:
         # users change without a node's restart, and a login may be taken away because its password leaked
         return unmet if new else replace(unmet, actions=(*secret_steps, *hints))
     if new and (waiting := _before_the_first_node(fleet)) is not None:
