@@ -159,6 +159,18 @@ def test_what_says_that_all_moves_were_done_is_left_out_when_one_was_not():
     assert led_of(move("a"), move("c"), after=(SERVICE,))[1] == ["Service"]
 
 
+def test_a_move_that_fails_holds_up_no_other_tablespace_s_service_and_no_mark_of_a_node():
+    mark = Apply({"apiVersion": "v1", "kind": "Mark", "metadata": {"name": "marked"}}, False, Reason.DID_NOT_LEAD)
+    after = replace(SERVICE, manifest={**SERVICE.manifest, "kind": "ServiceOfMoved"})
+    writer = Writer()
+    clients = Clients(writer, ClusterReader(None, Znodes(frozenset({"/b"})), None), None, lambda: True, None)
+    beside = ((refused("Service"), replace(mark, manifest={**mark.manifest, "kind": "Answer"})), (SERVICE,), (mark,))
+    failed = execute_leadership(CLUSTER, LeadershipPlan((move("b"),), (after,), beside=beside), clients)
+    assert writer.applied == ["Service", "Mark"], "the answer comes after the Service that it is about"
+    assert failed is not None
+    assert "/b changed since it was read" in failed.message
+
+
 def test_any_other_action_that_fails_stops_all_that_follow():
     assert done_of(move("b", Reason.REPLICAS_CHANGED), move("a"))[0] == []
     assert done_of(EnsureZnode("zk:2181", "/root"), move("b", Reason.REPLICAS_CHANGED), move("a"))[0] == ["/root"]

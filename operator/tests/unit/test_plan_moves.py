@@ -10,6 +10,7 @@ from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking
 
 from herdkeeper.herddb.leadership.decision import Move
 from herdkeeper.herddb.leadership.moves import TablespaceMove, move_actions
+from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.state.cluster import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 
@@ -60,3 +61,18 @@ def test_of_leaders_that_serve_those_that_need_no_checkpoint_go_first():
     moves = [TablespaceMove(records["a"], slow), TablespaceMove(records["b"], fast)]
     done = list(told(move_actions(CLUSTER, LOG, moves)))
     assert done == ["b to 1", "wake [1]", "checkpoint of a", "a to 1", "wake [1]"]
+
+
+def test_a_tablespace_whose_leader_stays_is_answered_though_the_move_of_another_one_fails():
+    """Its Service follows its leader, too: it may have been moved just before, when that of the other one failed already."""
+    moved = asking(PODS[1])
+    record = replace(RECORD, leader=PODS[1])
+    led = {PODS[0]: (replace(LEADER, role="follower"),), PODS[1]: (LEADER,)}
+    seen = replace(moved, records={"flights": VersionedRecord(record, 5, 1000.0)}, nodes=led)
+    lost = holding(seen, {"flights": 1, "weather": 0})
+    broken = replace(LEADER, name="weather", role="failed")
+    seen = replace(lost, nodes={PODS[0]: (*led[PODS[0]], broken), PODS[1]: lost.nodes[PODS[1]]}, declared=moved.declared)
+    plan = plan_leadership(seen)
+    assert list(told(plan.moves)) == ["weather to 1", "wake [1]"]
+    assert [list(told(group)) for group in plan.beside] == [["Apply", "AnswerRequest"]]
+    assert plan.after == ()

@@ -45,7 +45,8 @@ def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None =
 def execute_leadership(
     cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients, planned: Callable[[], LeadershipPlan]
 ) -> Failed | None:
-    """Executes all moves, even if one fails, and then what follows them, if none failed. Returns the first failure, or None.
+    """Executes all moves, even if one fails, and then what follows them, if none failed. The groups beside them are executed in any case,
+    each up to its first failure. Returns the first failure, or None.
 
     A follower's checkpoint takes seconds, in which its rows may be found wrong. So it is `planned` again which of the other moves are due.
     The rest waits for the next look, and so does what follows the moves.
@@ -59,9 +60,12 @@ def execute_leadership(
         failed += [each] if (each := perform(cluster, action, clients)) is not None else []
         if isinstance(action, CheckpointFollower):
             due = planned().moves
-    if failed or postponed:
-        return failed[0] if failed else None
-    return next((each for action in plan.after if (each := perform(cluster, action, clients)) is not None), None)
+    for group in (() if failed or postponed else plan.after, *plan.beside):
+        for action in group:
+            if (each := perform(cluster, action, clients)) is not None:
+                failed.append(each)
+                break
+    return failed[0] if failed else None
 
 
 def _is_same_move(action: ChangeTablespaceRecord, other: Action) -> bool:

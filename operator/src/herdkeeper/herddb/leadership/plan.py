@@ -6,6 +6,7 @@ relieved nodes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -71,8 +72,9 @@ class Case:
 
 @dataclass(frozen=True)
 class LeadershipPlan:
-    """`moves` cover several tablespaces; a failed one stops no other. `after` follows once all are done. `wait` is why a leader that should
-    be replaced is not. `later` tells, as sentences, which leaders wait for their turn.
+    """`moves` cover several tablespaces; a failed one stops no other. `after` follows once all are done. `beside` follows in any case: its
+    groups are those of tablespaces that are not moved, and the marks of nodes. `wait` is why a leader that should be replaced is not.
+    `later` tells, as sentences, which leaders wait for their turn.
     """
 
     moves: tuple[Action, ...] = ()
@@ -80,11 +82,12 @@ class LeadershipPlan:
     wait: Wait | None = None
     requeue_after_seconds: float | None = None
     later: tuple[str, ...] = ()
+    beside: tuple[tuple[Action, ...], ...] = ()
 
     @property
     def actions(self) -> tuple[Action, ...]:
         """All actions, in order."""
-        return (*self.moves, *self.after)
+        return (*self.moves, *self.after, *itertools.chain(*self.beside))
 
 
 def plan_leadership(fleet: SqlFleet) -> LeadershipPlan:
@@ -112,21 +115,28 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
     rules = replace(rules, take_overs=take_overs(fleet.cluster.metadata.annotations, records, fleet.nodes, _time(fleet)))
     cases, later = _take_turns(fleet, [_case(fleet, found, rules) for found in records])
     due = [TablespaceMove(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
-    answers = [action for case in cases for action in _answer(case.asking, case.decision)]
-    leaders = ((case.found.record, case.decision.to if isinstance(case.decision, Move) else case.found.record.leader) for case in cases)
-    led = [replace(record, leader=leader) for record, leader in leaders]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
-    # Creating a Service is not part of a move, and must not block one, e.g. because of a quota.
-    services = (apply for apply in leader_services(fleet, led) if not apply.new)
-    moves, after = move_actions(fleet.cluster, log, due), (*services, *answers, *_marks(fleet.cluster, cases, rules))
+    moves = move_actions(fleet.cluster, log, due)
+    after = tuple(action for case in cases if isinstance(case.decision, Move) for action in _follow_up(fleet, case))
+    groups = (*(_follow_up(fleet, case) for case in cases if not isinstance(case.decision, Move)), _marks(fleet.cluster, cases, rules))
+    beside = tuple(filter(None, groups))
     again = soonest(*(requeue_after_seconds(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
     return LeadershipPlan(
         moves,
         after,
         Wait(Reason.NO_LEADER, ". ".join(blocked)) if blocked else None,
-        soonest(again, SOON_SECONDS if moves or after else None),
+        soonest(again, SOON_SECONDS if moves or after or beside else None),
         later,
+        beside,
     )
+
+
+def _follow_up(fleet: SqlFleet, case: Case) -> tuple[Action, ...]:
+    """Returns what says who leads a tablespace: its Service, and then the answer to a request."""
+    leader = case.decision.to if isinstance(case.decision, Move) else case.found.record.leader
+    # Creating a Service is not part of a move, and must not block one, e.g. because of a quota.
+    services = (apply for apply in leader_services(fleet, [replace(case.found.record, leader=leader)]) if not apply.new)
+    return (*services, *_answer(case.asking, case.decision))
 
 
 def _case(fleet: SqlFleet, found: VersionedRecord, rules: MoveRules) -> Case:
