@@ -70,8 +70,8 @@ def test_how_long_it_has_been_gone_is_known_and_it_is_forgotten_when_all_is_done
     found = deleted.get("a")
     assert found is not None
     assert (found.document, found.seconds) == ({"kind": "x"}, 30.0)
-    deleted.forget("a")
-    deleted.forget("a")
+    deleted.forget("a", found)
+    deleted.forget("a", found)
     assert deleted.get("a") is None
 
 
@@ -88,3 +88,33 @@ def test_its_data_stays_while_a_living_resource_uses_it():
         reconcile(key, replace(steps, observe=lambda *_, users=users: replace(seen, dependents=users)), clients)
         assert (deleted.get(key) is not None) is left
         assert bool(found) is not left
+
+
+def test_what_is_deleted_while_it_is_being_read_is_remembered_so_that_its_data_goes():
+    """The read found it, and only then came the word of its deletion."""
+    deleted, key, last = DeletedResources(), Key("ZooKeeperCluster", "demo", "a"), document("ZooKeeperCluster", "Delete")
+
+    def read_late(*_):
+        deleted.add(key, last)
+        return quickstart("ZooKeeperCluster")
+
+    steps = replace(steps_by_kind(Settings.from_environment({}))["ZooKeeperCluster"], observe=lambda *_: next(iter(())))
+    reader = SimpleNamespace(deleted=deleted, kubernetes=SimpleNamespace(resource=read_late))
+    with pytest.raises(StopIteration):  # nothing more of the reconcile counts
+        reconcile(key, steps, Clients(None, reader, None, lambda: True, None))
+    assert deleted.get(key) is not None
+
+
+def test_one_that_was_made_anew_takes_the_name_over_and_only_the_earlier_one_is_forgotten():
+    deleted, key = DeletedResources(), Key("ZooKeeperCluster", "demo", "a")
+    earlier, later = document("ZooKeeperCluster", "Delete"), document("ZooKeeperCluster", "Delete")
+    deleted.add(key, earlier)
+    known = deleted.get(key)
+    assert known is not None
+    deleted.add(key, later)
+    deleted.forget(key, known)
+    found = deleted.get(key)
+    assert found is not None
+    assert found.document is later
+    deleted.forget(key, found)
+    assert deleted.get(key) is None

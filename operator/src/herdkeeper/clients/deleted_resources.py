@@ -40,7 +40,8 @@ class DeletedResources:
             found = self._found.get(key)
         return None if found is None else DeletedResource(found[1], self._now() - found[0])
 
-    def forget(self, key: Hashable) -> None:
-        """Forget it: its data is deleted, or belongs to a new resource of that name."""
+    def forget(self, key: Hashable, found: DeletedResource) -> None:
+        """Forget it: its data is deleted, or belongs to a new resource of that name. One that was deleted since is remembered."""
         with self._lock:
-            self._found.pop(key, None)
+            if key in self._found and self._found[key][1] is found.document:
+                del self._found[key]

@@ -71,10 +71,10 @@ def reconcile(key: Key, steps: Steps, clients: Clients, cache: ObjectCache | Non
 
 
 def _reconcile(key: Key, steps: Steps, clients: Clients) -> Result:
+    deleted = clients.reader.deleted.get(key)  # before the resource is read, which may be deleted meanwhile
     found = clients.reader.kubernetes.resource(KIND_OF[key.kind], key.object_key)
-    deleted = clients.reader.deleted.get(key)
-    if found is not None:
-        clients.reader.deleted.forget(key)
+    if found is not None and deleted is not None:
+        clients.reader.deleted.forget(key, deleted)
     match found:
         case None if deleted is not None:
             return _reconcile_deleted(key, deleted, steps, clients)
@@ -139,7 +139,7 @@ def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients
     clients.require_live_reads()
     resource = parsed(KIND_OF[key.kind], deleted.document)
     if isinstance(resource, Unreadable) or steps.plan_deletion is None:
-        clients.reader.deleted.forget(key)
+        clients.reader.deleted.forget(key, deleted)
         return _gone(key, steps)
     resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": text_of_now()})})
     seen = steps.observe(resource, clients.reader)
@@ -150,7 +150,7 @@ def _reconcile_deleted(key: Key, deleted: DeletedResource, steps: Steps, clients
         return _result(plan, failed)
     for action in last:
         clients.writer.event(resource, action.reason.value, action.message, "Warning" if action.reason.needs_person else "Normal")
-    clients.reader.deleted.forget(key)
+    clients.reader.deleted.forget(key, deleted)
     return _gone(key, steps)
 
 
