@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -96,6 +97,28 @@ def test_what_is_gone_without_a_word_is_dropped_and_its_owner_looked_at():
     assert found.cache.get("ConfigMap", SHARED) is None
     assert OWNER in found.queue
     assert found.complete, "nothing is missing any more"
+
+
+def test_what_was_made_anew_after_the_list_is_not_taken_for_gone(monkeypatch):
+    """Its watch told of it while the check read what else no watch had told of."""
+    missing, told = ObjectKey("a", "zk-missing"), []
+    lists, cache = Lists(config_map(missing, 7)), ObjectCache()
+    monkeypatch.setattr(lists, "get", lambda *_: cache.put(config_map(SHARED, 60)) and None)
+    cache.put(config_map(SHARED, 6))
+    check = CacheCheck(Settings(), lists, cache, lambda _, event: told.append(event["type"]))
+    check.once()
+    assert told == []
+    assert cache.get("ConfigMap", SHARED) == config_map(SHARED, 60)
+
+
+def test_an_error_that_nobody_expected_ends_no_check(monkeypatch):
+    """Without its first check no worker begins, and the process would hold the Lease and do nothing."""
+    lists, began = Lists(config_map(SHARED, 7)), threading.Event()
+    monkeypatch.setattr(lists, "get", lambda *_: 1 // 0)
+    check = CacheCheck(Settings(), lists, ObjectCache(), lambda *_: None)
+    check.start(began.set)
+    assert began.wait(120)
+    check.stop()
 
 
 def test_what_the_watches_told_of_costs_no_look():

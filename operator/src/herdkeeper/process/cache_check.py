@@ -102,6 +102,10 @@ class CacheCheck:
             logger.warning("objects can't be listed", kind=kind.kind, error=str(error)[:200])
             self._cache.set_complete(kind.kind, False)
             return False
+        except Exception:  # the workers wait for the first check, and trust the cache after each
+            logger.exception("a kind can't be checked", kind=kind.kind)
+            self._cache.set_complete(kind.kind, False)
+            return False
         self._behind[kind] = self._behind[kind] + 1 if difference.behind else 0
         self._cache.set_complete(kind.kind, not difference.behind)
         return not difference.behind
@@ -128,6 +132,6 @@ class CacheCheck:
                 self._on_event(kind, {"type": "MODIFIED", "object": document})
         for key in difference.gone:
             last = self._cache.get(kind.kind, key)
-            if last is not None:
+            if last is not None and int(last["metadata"]["resourceVersion"]) <= version:  # else it was made anew meanwhile
                 last["metadata"]["resourceVersion"] = str(version)
                 self._on_event(kind, {"type": "DELETED", "object": last})
