@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.plugin.api_server import Query
-from herdkeeper.plugin.cluster import ClusterError, ConflictError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ConflictError, Query
 from herdkeeper.plugin.command import Answer, Call
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.plugin.lost_quorum import LOOK
@@ -111,7 +110,7 @@ class NotedScreen(Screen):
 
 
 def called(
-    cluster: PlayedCluster,
+    cluster: Cluster,
     *words: str,
     pause: Callable[[float], None] = lambda _: None,
     colours: bool = False,

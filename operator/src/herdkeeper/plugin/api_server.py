@@ -13,15 +13,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, NoAnswerError
+from herdkeeper.plugin.cluster import ClusterError, ConflictError, ForbiddenError, NoAnswerError, Query
 from herdkeeper.plugin.forward import listening
 from herdkeeper.plugin.kinds import Kind
 from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json
-
-Query: TypeAlias = list[tuple[str, str]]
 
 ANSWER_SECONDS = (5, 30)
 """For connecting, and for each piece of an answer."""
@@ -49,8 +47,6 @@ class Access:
 
 @dataclass(frozen=True)
 class ApiServer:
-    """Requests in one namespace. Each raises ClusterError, and the first one also ContextError. With `dry_run` they are only validated."""
-
     access: Access = field(default_factory=Access)
 
     @cached_property
@@ -69,13 +65,13 @@ class ApiServer:
         return self._session[0]
 
     def in_namespace(self, namespace: str) -> ApiServer:
-        """Returns the same with another namespace. Both have one session: the context's user may have a command that gives credentials."""
+        """See Cluster. Both have one session: the context's user may have a command that gives credentials."""
         other = ApiServer(replace(self.access, namespace=namespace))
         other.__dict__["_session"] = self._session
         return other
 
     def get(self, kind: Kind, name: str) -> Json | None:
-        """Returns an object, or None. A name that no object may have finds none: it may come from a status."""
+        """See Cluster. A name that no object may have finds none: it may come from a status."""
         if not names.may_be_an_object(name):
             return None
         try:
@@ -84,7 +80,6 @@ class ApiServer:
             return None
 
     def list(self, kind: Kind) -> tuple[Json, ...]:
-        """Returns the objects of a kind, sorted by name."""
         query = [("labelSelector", kind.selector)] if kind.selector else []
         try:
             items = self._json("GET", kind.path(self.namespace), query=query).get("items") or []
@@ -97,21 +92,18 @@ class ApiServer:
         return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
 
     def patch(self, kind: Kind, name: str, body: Json, *, dry_run: bool) -> Json:
-        """Send a merge patch. Raises ConflictError for another resourceVersion than the object has."""
         return self._json("PATCH", kind.path(self.namespace, name), query=_write_query(dry_run), body=body)
 
     def create(self, kind: Kind, document: Json, *, dry_run: bool) -> Json:
         return self._json("POST", kind.path(self.namespace), query=_write_query(dry_run), body=document)
 
     def delete(self, kind: Kind, name: str, uid: str | None = None, *, dry_run: bool = False) -> None:
-        """Delete an object, which may be gone already. Raises ConflictError if it has another uid than the given one."""
         # the API server ignores options of the query where there is a body
         body = {**({} if uid is None else {"preconditions": {"uid": uid}}), **({"dryRun": ["All"]} if dry_run else {})}
         with contextlib.suppress(_NotFoundError):
             self._json("DELETE", kind.path(self.namespace, name), body=body)
 
     def lines(self, kind: Kind, name: str, subresource: str, query: Query) -> Iterator[str]:
-        """Yields the lines of a streamed text, e.g. of a log."""
         from urllib3.exceptions import HTTPError
 
         path = f"{kind.path(self.namespace, name)}/{subresource}"
@@ -127,7 +119,6 @@ class ApiServer:
             yield rest.decode(errors="replace")
 
     def execute(self, pod: str, container: str, script: str) -> str:
-        """Run a shell script in a container, and return what it writes. Raises ForbiddenError if the caller may not."""
         from kubernetes import client
         from kubernetes.stream import stream
 
@@ -148,7 +139,6 @@ class ApiServer:
         return str(session.read_stdout())
 
     def forward(self, pod: str, port: int) -> AbstractContextManager[int]:
-        """Forward a local port to a pod's port. Raises ForbiddenError if the caller may not."""
         from kubernetes import client
         from kubernetes.stream import portforward
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.cluster import ForbiddenError
+from herdkeeper.plugin.cluster import Cluster, ForbiddenError
 from herdkeeper.plugin.kinds import POD, RESOURCES, Kind, resource_kind
 from herdkeeper.plugin.screen import Screen
 from herdkeeper.shared.objects import Json
@@ -83,7 +82,7 @@ class Call:
     """One call of a command. `given` has the arguments' values by field; `pause` sleeps for so many seconds."""
 
     given: argparse.Namespace
-    cluster: ApiServer
+    cluster: Cluster
     screen: Screen
     pause: Callable[[float], None]
 
@@ -105,7 +104,7 @@ class Command:
     writes: bool = False
 
 
-def find(cluster: ApiServer, kind: Kind, name: str, argument: str) -> Json:
+def find(cluster: Cluster, kind: Kind, name: str, argument: str) -> Json:
     """Returns the resource that an argument names. Raises BadInputError, with the existing names, if there is none."""
     found = cluster.get(kind, name)
     if found is None:
@@ -115,7 +114,7 @@ def find(cluster: ApiServer, kind: Kind, name: str, argument: str) -> Json:
     return found
 
 
-def find_any(cluster: ApiServer, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
+def find_any(cluster: Cluster, written: str, argument: str, kinds: Sequence[Kind] = RESOURCES) -> tuple[Kind, Json]:
     """Returns the resource `KIND/NAME`, by the kind's name, plural or short name. Errors tell of `kinds`; others are found, too."""
     word, slash, name = written.partition("/")
     kind = resource_kind(word)
@@ -156,7 +155,7 @@ class Seen:
     unread: tuple[str, ...]
 
 
-def seen(cluster: ApiServer) -> Seen:
+def seen(cluster: Cluster) -> Seen:
     """Reads all resources and pods. Raises ForbiddenError if the caller may not read any kind of resource."""
     found: dict[Kind, tuple[Json, ...]] = {}
     refused: dict[Kind, ForbiddenError] = {}
@@ -182,6 +181,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
 
 
-def _there(cluster: ApiServer, kind: Kind) -> str:
+def _there(cluster: Cluster, kind: Kind) -> str:
     names = [str(item["metadata"]["name"]) for item in cluster.list(kind)]
     return f"there is {listed(names)}" if len(names) == 1 else f"there are {listed(names)}" if names else "there is none at all"

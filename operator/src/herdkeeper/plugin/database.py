@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import find
 from herdkeeper.plugin.commands.connection import login_of, secret_name
 from herdkeeper.plugin.kinds import TABLESPACE
@@ -33,7 +32,7 @@ class Database:
 class ForwardedLeader:
     """Looks the leader up in the Tablespace's status, and forwards a port to its pod. See herdkeeper.sql.leader.Finder."""
 
-    cluster: ApiServer
+    cluster: Cluster
     name: str
     authorities: str | None
     open_ports: contextlib.ExitStack
@@ -59,7 +58,7 @@ class ForwardedLeader:
 
 
 @contextlib.contextmanager
-def open_database(cluster: ApiServer, name: str) -> Iterator[Database]:
+def open_database(cluster: Cluster, name: str) -> Iterator[Database]:
     """Opens a tablespace until the block ends. Raises BadInputError without such a one, and ClusterError without a connection Secret."""
     tablespace = find(cluster, TABLESPACE, name, "TABLESPACE")
     entries = login_of(cluster, tablespace)

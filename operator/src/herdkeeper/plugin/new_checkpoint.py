@@ -6,7 +6,7 @@ import argparse
 import datetime
 from collections.abc import Sequence
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.command import Argument, BadInputError
 from herdkeeper.plugin.kinds import CHECKPOINT, SCHEDULED_CHECKPOINT
 from herdkeeper.plugin.runs import templates
@@ -54,12 +54,12 @@ def where(spec: Json) -> str:
     return f"at {(destination.get('objectStore') or {}).get('uri')}"
 
 
-def template_of(cluster: ApiServer, tablespace: str) -> Json | None:
+def template_of(cluster: Cluster, tablespace: str) -> Json | None:
     """Returns the spec of a tablespace's schedule, or else of its newest Checkpoint."""
     return next(templates(cluster.list(SCHEDULED_CHECKPOINT), cluster.list(CHECKPOINT), "tablespaceRef", tablespace), None)
 
 
-def at_its_base(template: Json | None, cluster: ApiServer, tablespace: Json, moment: str) -> Json | None:
+def at_its_base(template: Json | None, cluster: Cluster, tablespace: Json, moment: str) -> Json | None:
     """Returns the template with the destination of the newest verified Checkpoint that holds nothing after a moment. The moment's
     Checkpoint looks for its base at its own place, and a schedule's may have changed since. What the template encrypts stays so,
     with the keys of that Checkpoint if it has some.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, Takes, find
 from herdkeeper.plugin.kinds import SECRET, TABLESPACE
 from herdkeeper.plugin.stack_tree import troubles
@@ -46,7 +45,7 @@ def secret_name(tablespace: Json) -> str:
     return str(told or f"{tablespace['metadata']['name']}-connection")
 
 
-def login_of(cluster: ApiServer, tablespace: Json) -> dict[str, str]:
+def login_of(cluster: Cluster, tablespace: Json) -> dict[str, str]:
     """Returns the entries of the connection Secret. Without one it raises ClusterError, with why by the conditions."""
     secret = cluster.get(SECRET, secret_name(tablespace))
     if secret is None:

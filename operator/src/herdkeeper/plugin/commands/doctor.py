@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, Call, Command, nothing_in, seen
 from herdkeeper.plugin.diagnosis import Finding, failing_pods, findings, newest_warnings, notes, operator_findings
 from herdkeeper.plugin.kinds import EVENT, OPERATOR, POD
@@ -23,7 +22,7 @@ def run(call: Call) -> Answer:
     return diagnosis(call.cluster, call.given.operator_namespace)
 
 
-def diagnosis(cluster: ApiServer, operator_namespace: str) -> Answer:
+def diagnosis(cluster: Cluster, operator_namespace: str) -> Answer:
     """Returns what is wrong with the operator and the stacks. What can't be read is not fine either."""
     now = datetime.datetime.now(datetime.UTC)
     there = seen(cluster)
@@ -50,7 +49,7 @@ def diagnosis(cluster: ApiServer, operator_namespace: str) -> Answer:
     return Answer("\n".join(parts), document, WRONG if found or there.unread else FINE)
 
 
-def wrong_with_operator(cluster: ApiServer, namespace: str) -> tuple[list[Finding], str]:
+def wrong_with_operator(cluster: Cluster, namespace: str) -> tuple[list[Finding], str]:
     """Returns what is wrong with the operator, and why that is unknown. A lack of rights on its namespace is no finding."""
     try:
         return list(operator_findings(cluster.in_namespace(namespace).list(OPERATOR), namespace)), ""
@@ -60,14 +59,14 @@ def wrong_with_operator(cluster: ApiServer, namespace: str) -> tuple[list[Findin
         return [Finding("operator", f"its pods can't be read: {error}")], ""
 
 
-def _events(cluster: ApiServer) -> list[str]:
+def _events(cluster: Cluster) -> list[str]:
     try:
         return newest_warnings(cluster.list(EVENT))
     except ClusterError as error:
         return [f"(no events: {error})"]
 
 
-def _last_lines(cluster: ApiServer, pod: Json) -> list[str]:
+def _last_lines(cluster: Cluster, pod: Json) -> list[str]:
     """Returns the last lines of the container that is not ready: while an init container fails, the next one has no log."""
     container = not_ready_container(pod).get("name")
     query = [("tailLines", LINES), *([("container", str(container))] if container else [])]

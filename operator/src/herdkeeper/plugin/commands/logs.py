@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from herdkeeper.plugin.api_server import ApiServer, Query
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, Query
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, Takes, find_any
 from herdkeeper.plugin.kinds import POD, RESOURCES
 from herdkeeper.plugin.screen import Colour
@@ -94,7 +93,7 @@ def tail_lines(written: str) -> str:
     return written
 
 
-def _read(cluster: ApiServer, pod: str, container: str, query: Query) -> Iterator[str]:
+def _read(cluster: Cluster, pod: str, container: str, query: Query) -> Iterator[str]:
     """Yields the lines of a container's log, or that it can't be read."""
     try:
         yield from cluster.lines(POD, pod, "log", [*query, ("container", container)])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.cluster import ClusterError, ForbiddenError
+from herdkeeper.plugin.cluster import Cluster, ClusterError, ForbiddenError
 from herdkeeper.plugin.command import FINE, WRONG, Answer, Argument, BadInputError, Call, Command, Takes, find, find_any
 from herdkeeper.plugin.kinds import CLAIM, POD, RESOURCES, ZOOKEEPER
 from herdkeeper.plugin.lost_quorum import LOOK, Diagnosis, Held, Lost, Member, State, alone, diagnose, loses, volume_of
@@ -41,7 +40,7 @@ def run(call: Call) -> Answer:
     return awaited(call, answer, Awaited(ZOOKEEPER, name, serving))
 
 
-def examined(cluster: ApiServer, name: str) -> dict[int, Member]:
+def examined(cluster: Cluster, name: str) -> dict[int, Member]:
     """Returns what each member holds that has a pod or a claim, by number. Reads live."""
     named = ZooKeeperNames(ObjectKey(cluster.namespace, name))
     pods, claims = ({item["metadata"]["name"]: item for item in cluster.list(kind)} for kind in (POD, CLAIM))
@@ -53,7 +52,7 @@ def examined(cluster: ApiServer, name: str) -> dict[int, Member]:
     }
 
 
-def _member(cluster: ApiServer, name: str, pod: Json | None, claim: Json | None) -> Member:
+def _member(cluster: Cluster, name: str, pod: Json | None, claim: Json | None) -> Member:
     if pod is not None and (pod.get("status") or {}).get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp"):
         return Member(name, _volume(cluster, name), str(pod["metadata"]["uid"]), is_ready(pod))
     if claim is not None and (claim.get("status") or {}).get("phase") == "Pending":
@@ -70,7 +69,7 @@ def _pending(claim: Json) -> Lost | Unknown:
     return Lost("its volume claim never had a volume")
 
 
-def _volume(cluster: ApiServer, pod: str) -> Held | Lost | Unknown:
+def _volume(cluster: Cluster, pod: str) -> Held | Lost | Unknown:
     try:
         shown = cluster.execute(pod, CONTAINER, LOOK)
         return volume_of(shown, cluster.lines(POD, pod, "log", [("container", CONTAINER)]))
@@ -168,7 +167,7 @@ def _go_back(call: Call, name: str, found: Diagnosis, member: Member) -> Answer:
     return Answer(f"ZooKeeperCluster/{name}: {sentence}{note}. {loses(member)}", document)
 
 
-def _restart(cluster: ApiServer, member: Member) -> None:
+def _restart(cluster: Cluster, member: Member) -> None:
     try:
         cluster.delete(POD, member.pod, member.uid)
     except ClusterError as error:

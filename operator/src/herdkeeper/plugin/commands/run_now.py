@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from herdkeeper.plugin.api_server import ApiServer
+from herdkeeper.plugin.cluster import Cluster
 from herdkeeper.plugin.command import Answer, Argument, BadInputError, Call, Command, find_any, listed
 from herdkeeper.plugin.kinds import AUDIT, CHECKPOINT, SCHEDULED_AUDIT, SCHEDULED_CHECKPOINT, Kind
 from herdkeeper.plugin.request import Awaited, Request, ask, awaited, waiting
@@ -27,7 +27,7 @@ def run(call: Call) -> Answer:
     return awaited(call, replace(answer, document={**answer.document, "run": made}), Awaited(RUNS[kind], made, end_of))
 
 
-def schedule_of(cluster: ApiServer, written: str) -> tuple[Kind, str]:
+def schedule_of(cluster: Cluster, written: str) -> tuple[Kind, str]:
     """Returns the schedule given as NAME or KIND/NAME. Raises BadInputError if there is none, or one of each kind."""
     if "/" in written:
         kind, item = find_any(cluster, written, "SCHEDULE", KINDS)

@@ -8,8 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator
 
-from herdkeeper.plugin.api_server import ApiServer
-from herdkeeper.plugin.cluster import ClusterError
+from herdkeeper.plugin.cluster import Cluster, ClusterError
 from herdkeeper.plugin.command import Answer, Argument, Call, Command, new_file, write_new
 from herdkeeper.plugin.commands.doctor import OPERATOR_NAMESPACE, diagnosis
 from herdkeeper.plugin.commands.logs import containers, since_seconds
@@ -30,7 +29,7 @@ def run(call: Call) -> Answer:
     return Answer(f"{path}: {counted(len(files), 'file')}; review it before you send it", {"file": str(path), "files": sorted(files)})
 
 
-def contents(cluster: ApiServer, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
+def contents(cluster: Cluster, operator_namespace: str, seconds: int) -> Iterator[tuple[str, str]]:
     """Yields the bundle's files: name and text. An unreadable part is replaced by the error."""
     yield "doctor.txt", redacted_text(_read(lambda: diagnosis(cluster, operator_namespace).text))
     for kind in (*RESOURCES, *OBJECTS):
@@ -47,7 +46,7 @@ def packed(files: dict[str, str]) -> bytes:
     return stream.getvalue()
 
 
-def _objects(cluster: ApiServer, kind: Kind) -> str:
+def _objects(cluster: Cluster, kind: Kind) -> str:
     return _read(lambda: json.dumps([redacted(_shown(item)) for item in cluster.list(kind)], indent=1, ensure_ascii=False))
 
 
@@ -62,7 +61,7 @@ def _shown(item: Json) -> Json:
     return {**item, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _logs(cluster: ApiServer, kind: Kind, seconds: int, folder: str = "") -> Iterator[tuple[str, str]]:
+def _logs(cluster: Cluster, kind: Kind, seconds: int, folder: str = "") -> Iterator[tuple[str, str]]:
     try:
         pods = cluster.list(kind)
     except ClusterError as error:
@@ -73,7 +72,7 @@ def _logs(cluster: ApiServer, kind: Kind, seconds: int, folder: str = "") -> Ite
         yield f"{folder}logs/{pod}/{container}.txt", _log(cluster, pod, query)
 
 
-def _log(cluster: ApiServer, pod: str, query: list[tuple[str, str]]) -> str:
+def _log(cluster: Cluster, pod: str, query: list[tuple[str, str]]) -> str:
     return redacted_text(_read(lambda: "\n".join(cluster.lines(POD, pod, "log", query))))
 
 
