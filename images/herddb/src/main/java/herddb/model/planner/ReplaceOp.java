@@ -259,9 +259,9 @@ public final class ReplaceOp extends ChangeOp {
             DMLStatement delete = new DeleteStatement(tablespace, tableName, change.before.key, new Unchanged(change.before, table));
             DMLStatement insert = new InsertStatement(tablespace, tableName, change.after).setReturnValues(returnValues);
             Map<Value, Bytes> values = given.getOrDefault(change.after.key, Map.of());
-            last = last.thenCompose(before -> step(delete, manager, transaction, context).thenApply(done -> added(before, done)))
+            last = last.thenCompose(before -> step(delete, manager, transaction, context).thenApply(done -> found(done, before)))
                     .thenCompose(before -> inserted(() -> step(insert, manager, transaction, context), values, manager, transaction)
-                            .thenApply(done -> added(before, done)));
+                            .thenApply(done -> sum(before, done)));
         }
         return last.thenApply(done -> done);
     }
@@ -308,11 +308,12 @@ public final class ReplaceOp extends ChangeOp {
         }
     }
 
-    private DMLStatementExecutionResult added(DMLStatementExecutionResult before, StatementExecutionResult step) {
-        if (((DMLStatementExecutionResult) step).getUpdateCount() == 0) {
+    /** The row counts once, when it is inserted. */
+    private DMLStatementExecutionResult found(StatementExecutionResult deleted, DMLStatementExecutionResult before) {
+        if (((DMLStatementExecutionResult) deleted).getUpdateCount() == 0) {
             throw new StatementExecutionException("a row of table " + tableName + " was changed or deleted after this statement had read it:"
                     + " its key is not changed; in a transaction, that of other rows may be");
         }
-        return sum(before, step);
+        return before;
     }
 }
