@@ -2,11 +2,9 @@ package io.herdkeeper.node.statement;
 
 import herddb.model.StatementExecutionException;
 import java.util.regex.Pattern;
+import org.apache.calcite.sql.SqlBasicTypeNameSpec;
 import org.apache.calcite.sql.SqlCall;
 import org.apache.calcite.sql.SqlDataTypeSpec;
-import org.apache.calcite.sql.SqlDynamicParam;
-import org.apache.calcite.sql.SqlIdentifier;
-import org.apache.calcite.sql.SqlNode;
 import org.apache.calcite.sql.parser.SqlParseException;
 import org.apache.calcite.sql.parser.SqlParser;
 import org.apache.calcite.sql.util.SqlBasicVisitor;
@@ -14,7 +12,8 @@ import org.apache.calcite.sql.util.SqlBasicVisitor;
 /** Refuses parts of a statement that HerdDB's planner takes for something else: it would read, or change, other rows. */
 final class MisreadParts {
 
-    private static final Pattern SUSPECT = Pattern.compile("\\b(?:ROLLUP|CUBE|SETS)\\b|\\bAS\\s+FLOAT\\b", Pattern.CASE_INSENSITIVE);
+    private static final Pattern SUSPECT =
+            Pattern.compile("\\b(?:ROLLUP|CUBE|SETS)\\b|\\bAS\\s+(?:DECIMAL|DEC|NUMERIC)\\s*\\(", Pattern.CASE_INSENSITIVE);
 
     private MisreadParts() {
     }
@@ -42,32 +41,14 @@ final class MisreadParts {
             case ROLLUP, CUBE, GROUPING_SETS -> throw new StatementExecutionException(call.getOperator().getName()
                     + " is not supported: HerdDB would return the rows of a plain GROUP BY. Join several queries by UNION ALL");
             case CAST -> {
-                if (call.operand(1) instanceof SqlDataTypeSpec type && type.getTypeName().getSimple().equalsIgnoreCase("FLOAT")
-                        && isConstant(call.operand(0))) {
-                    throw new StatementExecutionException("a constant AS FLOAT is not supported: HerdDB would cut its decimals off."
-                            + " Write AS DOUBLE");
+                if (call.operand(1) instanceof SqlDataTypeSpec type && type.getTypeNameSpec() instanceof SqlBasicTypeNameSpec digits
+                        && type.getTypeName().getSimple().equalsIgnoreCase("DECIMAL") && digits.getPrecision() >= 0) {
+                    throw new StatementExecutionException("AS DECIMAL(…) is not supported: HerdDB would keep all decimals."
+                            + " Write ROUND(CAST(… AS DOUBLE), decimals)");
                 }
             }
             default -> {
             }
         }
-    }
-
-    private static boolean isConstant(SqlNode value) {
-        boolean[] varies = {false};
-        value.accept(new SqlBasicVisitor<Void>() {
-            @Override
-            public Void visit(SqlIdentifier column) {
-                varies[0] = true;
-                return null;
-            }
-
-            @Override
-            public Void visit(SqlDynamicParam parameter) {
-                varies[0] = true;
-                return null;
-            }
-        });
-        return !varies[0];
     }
 }

@@ -128,15 +128,17 @@ class NodePlannerTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"SELECT n, COUNT(*) FROM t GROUP BY ROLLUP(n)", "SELECT n, COUNT(*) FROM t GROUP BY cube(n, k)",
-        "SELECT n, COUNT(*) FROM t GROUP BY GROUPING SETS ((n), ())", "SELECT CAST(1.5 AS FLOAT) FROM t",
-        "SELECT k FROM t WHERE n > CAST(-0.5 AS float)"})
+        "SELECT n, COUNT(*) FROM t GROUP BY GROUPING SETS ((n), ())", "SELECT CAST(n AS DECIMAL(5,2)) FROM t",
+        "SELECT k FROM t WHERE CAST(1.25 AS numeric (5)) > 1", "SELECT COUNT(n) FILTER (WHERE k > 1) FROM t",
+        "SELECT k FROM t LIMIT 4294967297", "SELECT k FROM t ORDER BY n LIMIT 1 OFFSET 4294967296"})
     void whatHerdDbWouldTakeForSomethingElseIsRefused(String query) {
         StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> read(query));
         assertTrue(refusal.getMessage().contains("is not supported: HerdDB would"), refusal.getMessage());
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"SELECT CAST(n AS FLOAT) FROM t", "SELECT n AS `cube`, 'ROLLUP' FROM t", "SELECT CAST(1.5 AS DOUBLE) FROM t"})
+    @ValueSource(strings = {"SELECT CAST(n AS FLOAT) FROM t", "SELECT n / CAST(k AS NUMERIC) FROM t", "SELECT k FROM t LIMIT 2147483647",
+        "SELECT n AS `cube`, 'ROLLUP' FROM t", "SELECT CAST(1.5 AS DOUBLE) FROM t"})
     void whatOnlyLooksLikeItIsNot(String query) {
         read(query);
     }
