@@ -4,6 +4,7 @@ import herddb.codec.RecordSerializer;
 import herddb.core.AbstractIndexManager;
 import herddb.core.MemoryManager;
 import herddb.index.blink.BLinkKeyToPageIndex;
+import herddb.model.InvalidNullValueForKeyException;
 import herddb.model.Record;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.TableContext;
@@ -51,14 +52,18 @@ public final class TableKeys extends BLinkKeyToPageIndex {
         if (index == null || !Arrays.equals(planned, index.getColumnNames())) {
             return super.scanner(null, context, table, null); // HerdDB looks at each row again
         }
-        Stream<Entry<Bytes, Long>> committed = super.scanner(operation, context, table, index);
-        Transaction own = OWN.get();
-        Map<Bytes, Record> changed = own == null ? null : own.changedRecords.get(index.getIndex().table);
-        if (changed == null || changed.isEmpty()) {
-            return committed;
+        try {
+            Stream<Entry<Bytes, Long>> committed = super.scanner(operation, context, table, index);
+            Transaction own = OWN.get();
+            Map<Bytes, Record> changed = own == null ? null : own.changedRecords.get(index.getIndex().table);
+            if (changed == null || changed.isEmpty()) {
+                return committed;
+            }
+            Set<Bytes> keys = changed(changed, operation, context, table, index);
+            return Stream.concat(committed.filter(row -> !keys.contains(row.getKey())), keys.stream().flatMap(this::row));
+        } catch (InvalidNullValueForKeyException none) {
+            return Stream.empty(); // nothing equals NULL
         }
-        Set<Bytes> keys = changed(changed, operation, context, table, index);
-        return Stream.concat(committed.filter(row -> !keys.contains(row.getKey())), keys.stream().flatMap(this::row));
     }
 
     /** The keys of changed rows that HerdDB has to look at. It locks each, so those with another value than one that is sought are left out. */

@@ -8,6 +8,7 @@ import herddb.index.PrimaryIndexSeek;
 import herddb.index.SecondaryIndexPrefixScan;
 import herddb.index.SecondaryIndexRangeScan;
 import herddb.index.SecondaryIndexSeek;
+import herddb.model.InvalidNullValueForKeyException;
 import herddb.model.Predicate;
 import herddb.model.Record;
 import herddb.model.RecordFunction;
@@ -122,7 +123,22 @@ final class Computing {
 
         @Override
         public IndexOperation getIndexOperation() {
-            return condition.getIndexOperation();
+            IndexOperation index = condition.getIndexOperation();
+            return index instanceof PrimaryIndexSeek one ? new PrimaryIndexSeek(orEmpty(one.value)) : index;
+        }
+
+        /** No key is NULL. By an empty one, that of an empty text, HerdDB finds no row: it asks for the whole condition, too. */
+        private static RecordFunction orEmpty(RecordFunction key) {
+            return new RecordFunction() {
+                @Override
+                public byte[] computeNewValue(Record row, StatementEvaluationContext context, TableContext table) {
+                    try {
+                        return key.computeNewValue(row, context, table);
+                    } catch (InvalidNullValueForKeyException none) {
+                        return new byte[0];
+                    }
+                }
+            };
         }
 
         @Override

@@ -187,11 +187,19 @@ class NullsAndTextsTest {
         }
     }
 
-    @Test
-    void nothingEqualsNullInAnIndex() throws Exception {
-        assertEquals("[]", read("SELECT k FROM u WHERE n = ?", (Object) null).toString());
-        assertEquals(0, execute("UPDATE u SET n = 7 WHERE n = ?", (Object) null));
-        assertEquals(0, execute("DELETE FROM u WHERE n = ?", (Object) null));
+    @ParameterizedTest
+    @ValueSource(strings = {"k", "n"})
+    void nothingEqualsNullInAnIndex(String column) throws Exception {
+        for (long transaction : new long[] {0, Node.begin(node.server(), "herd")}) {
+            assertEquals("[]", read("SELECT k FROM u WHERE " + column + " = ?", (Object) null).toString());
+            for (String change : List.of("UPDATE u SET n = 7 WHERE ", "DELETE FROM u WHERE ", "UPDATE u SET k = 7 WHERE ")) {
+                assertEquals(0, ((DMLStatementExecutionResult) Node.execute(
+                        node.server(), transaction, change + column + " = ?", (Object) null)).getUpdateCount());
+            }
+            if (transaction != 0) {
+                Node.execute(node.server(), 0, "EXECUTE ROLLBACKTRANSACTION 'herd'," + transaction);
+            }
+        }
     }
 
     private static int execute(String statement, Object... values) {
