@@ -16,7 +16,11 @@ _VALUES: dict[str, Sequence[int | float | str]] = {
     "string": _TEXTS,
 }
 _SHAPES = ("plain", "plain", "plain", "join", "join", "group", "group", "distinct", "limited", "contains", "exists", "union", "one_value")
+_COMPUTED = ("number", "text", "condition")
+_OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+_CONDITIONS = ("null", "like", "between", "in", "distinct", "number", "text", "compare", "compare", "compare")
 _JOINS = ("{x}.a = {y}.b", "{x}.k = {y}.k", "{x}.s = {y}.s", "{x}.a = {y}.l", "{x}.a = {y}.a AND {x}.b = {y}.b", "{x}.a < {y}.b")
+_OTHER_JOINS = ("{x}.a = {y}.b AND {x}.l > 0", "{x}.a = {y}.b AND {y}.s <> 'a'", "{x}.a IS NOT DISTINCT FROM {y}.b")
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class RandomSql:
             return self._made(f"UPDATE t SET a = a - b WHERE a BETWEEN -9 AND 9 AND b BETWEEN -9 AND 9 AND {self._condition([''])}")
         if drawn < 0.6:
             return self._made(f"UPDATE t SET b = {self._constant('int')} WHERE a IN (SELECT b FROM u{self._where([''])})")
+        if drawn < 0.7:
+            return self._made(f"UPDATE t SET s = {self._text([''])} WHERE {self._condition([''])}")
         kind = self._random.choice(["int", "string"])
         column = "s" if kind == "string" else self._random.choice(["a", "b"])
         return self._made(f"UPDATE t SET {column} = {self._constant(kind)} WHERE {self._condition([''])}")
@@ -97,29 +103,53 @@ class RandomSql:
             return f"({self._random.choice([' AND ', ' OR ']).join(parts)})"
         kind = self._random.choice(["int", "int", "long", "string", "double"])
         column, no = self._column(kind, tables), self._random.choice(["", "NOT "])
-        operator = self._random.choice(["=", "<>", "<", "<=", ">", ">="])
-        # HerdDB refuses NOT before a list, or a range, of constants
-        match self._random.choice(["null", "like", "between", "in", "number", "compare", "compare", "compare"]):
+        operator = self._random.choice(_OPERATORS)
+        match self._random.choice(_CONDITIONS if depth > 1 else (*_CONDITIONS, "contains", "contains", "exists")):
             case "null":
-                return f"{column} IS {no}NULL"
+                text = f"{column} IS {no}NULL"
             case "like":
-                return f"{self._column('string', tables)} {no}LIKE '{self._random.choice(['a%', '%b', '_', '%', 'a_%'])}'"
+                text = f"{self._column('string', tables)} {no}LIKE '{self._random.choice(['a%', '%b', '_', '%', 'a_%'])}'"
             case "between":
-                text = f"{column} BETWEEN {self._constant(kind)} AND {self._constant(kind)}"
+                text = f"{column} {no}BETWEEN {self._constant(kind)} AND {self._constant(kind)}"
             case "in":
-                text = f"{column} IN ({self._constant(kind)}, {self._constant(kind)})"
-            case "number":
-                text = f"{self._number(tables)} {operator} {self._column('int', tables)}"
+                text = f"{column} {no}IN ({', '.join(self._constant(kind) for _ in range(self._random.choice([1, 2, 3, 21])))})"
+            case "contains":
+                text = f"{column} {no}IN (SELECT {self._column(kind, [''])} FROM u{self._where([''], 2)})"
+            case "exists":
+                text = f"{no}EXISTS (SELECT 1 FROM u{self._where([''], 2)})"
+            case "distinct":
+                text = f"{column} IS {no}DISTINCT FROM {self._column(kind, tables)}"
+            case "number" | "text" as computed:
+                text = f"{self._value_of(computed, tables)} {operator} {self._column('int' if computed == 'number' else 'string', tables)}"
             case _:
                 text = f"{column} {operator} {self._constant(kind)}"
-        return text
+        return f"NOT ({text})" if self._random.random() < 0.1 else text
 
-    def _where(self, tables: list[str]) -> str:
-        return f" WHERE {self._condition(tables)}" if self._random.random() < 0.6 else ""
+    def _text(self, tables: list[str]) -> str:
+        """Made of texts of several lengths."""
+        column = self._column("string", tables)
+        form = self._random.choice(["CASE", f"COALESCE({column}, 'none')", f"NULLIF({column}, 'a')"])
+        if form != "CASE":
+            return form
+        first, second = self._condition(tables, 2), self._condition(tables, 2)
+        return f"CASE WHEN {first} THEN 'yes' WHEN {second} THEN 'a' ELSE {self._random.choice([column, 'NULL', repr('no')])} END"
+
+    def _where(self, tables: list[str], depth: int = 0) -> str:
+        return f" WHERE {self._condition(tables, depth)}" if self._random.random() < 0.6 else ""
 
     def _chosen(self, tables: list[str]) -> list[str]:
-        kinds = self._random.choices([*_VALUES, "number"], k=self._random.randint(1, 4))
-        return [self._number(tables) if kind == "number" else self._column(kind, tables) for kind in kinds]
+        return [self._value_of(kind, tables) for kind in self._random.choices([*_VALUES, *_COMPUTED], k=self._random.randint(1, 4))]
+
+    def _value_of(self, kind: str, tables: list[str]) -> str:
+        match kind:
+            case "number":
+                return self._number(tables)
+            case "text":
+                return self._text(tables)
+            case "condition":
+                return f"({self._condition(tables, 2)})"
+            case _:
+                return self._column(kind, tables)
 
     def _made(self, text: str) -> Statement:
         return Statement(text, text, self._parameters)
@@ -160,26 +190,45 @@ class RandomSql:
 
     def _plain(self) -> Statement:
         names = self._random.sample(list(self.columns), self._random.randint(1, 5))
-        head, names = self._random.choice([("SELECT *", list(self.columns)), ("SELECT " + ", ".join(names), names), self._select([""])])
+        match self._random.randrange(3):
+            case 0:
+                head, names = "SELECT *", list(self.columns)
+            case 1:
+                head = "SELECT " + ", ".join(names)
+            case _:
+                head, names = self._select([""])
         return self._ordered(f"{head} FROM t{self._where([''])}", names, ["a", "s", "d", "l"], ["k"])
 
     def _join(self) -> Statement:
         head, names = self._select(["x", "y"])
-        on = self._random.choice(_JOINS).format(x="x", y="y")
-        kind = self._random.choice(["JOIN", "LEFT JOIN"])
+        on = self._random.choice(_JOINS + _OTHER_JOINS).format(x="x", y="y")
+        kind = self._random.choice(["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
         return self._ordered(f"{head} FROM t x {kind} u y ON {on}{self._where(['x', 'y'])}", names, ["x.a", "y.s"], ["x.k", "y.k"])
 
     def _group(self) -> Statement:
         by = self._random.sample(["a", "b", "s"], self._random.randint(0, 2))
         functions = ["COUNT(*)", "COUNT(a)", "COUNT(s)", "MIN(b)", "MAX(s)", "SUM(d)", "AVG(d)", "MAX(l)", "SUM(a)", "SUM(k)"]
         functions = functions if self.columns["k"] == "int" else functions[:-1]
+        functions += [
+            "SUM(CASE WHEN l > 0 THEN b END)",
+            "COUNT(CASE WHEN a IS NULL THEN 1 END)",
+            "MAX(CASE WHEN a > 1 THEN NULL ELSE s END)",
+        ]
         drawn = self._random.sample(functions, self._random.randint(1, 3))
         names = by + [f"c{number}" for number in range(len(drawn))]
         columns = by + [f"{function} AS c{number}" for number, function in enumerate(drawn)]
         head = f"SELECT {', '.join(columns)} FROM t{self._where([''])}"
         if not by:
             return self._made(head)
-        having = self._random.choice(["", "", f" HAVING COUNT(b) {self._random.choice('<>=')} 2"])
+        having = self._random.choice(
+            [
+                "",
+                "",
+                f" HAVING COUNT(b) {self._random.choice('<>=')} 2",
+                " HAVING MAX(a) IN (1, 3, 5)",
+                " HAVING NOT (SUM(d) > 0 AND MIN(b) < 2)",
+            ]
+        )
         return self._ordered(f"{head} GROUP BY {', '.join(by)}{having}", names, [], by)
 
     def _distinct(self) -> Statement:
@@ -198,7 +247,8 @@ class RandomSql:
 
     def _contains(self) -> Statement:
         head, names = self._select([""])
-        return self._ordered(f"{head} FROM t WHERE a IN (SELECT b FROM u{self._where([''])})", names, ["a"], ["k"])
+        no = self._random.choice(["", "", "NOT "])
+        return self._ordered(f"{head} FROM t WHERE a {no}IN (SELECT b FROM u{self._where([''])})", names, ["a"], ["k"])
 
     def _exists(self) -> Statement:
         head, names = self._select(["x"])

@@ -19,7 +19,7 @@ from herdkeeper_e2e.server_processes import CREDENTIALS
 _QUERIES = 40
 _CHANGES = 8
 _FEWEST_ANSWERED = 0.8
-"""HerdDB refuses some joins."""
+"""HerdDB refuses some outer joins, and parameters at some places."""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,17 @@ def require_alike(statement: Statement, found: Sequence[Sequence[Any]], wanted: 
     assert [[row[key] for key in statement.keys] for row in found] == [[row[key] for key in statement.keys] for row in wanted], said
 
 
+def answer(cursor: dbapi.Cursor, statement: Statement) -> list[Any] | int | None:
+    """The rows of a query, or the number of changed ones. None is for a refusal: nothing is changed then."""
+    try:
+        cursor.execute(statement.text, statement.parameters)
+        return cursor.rowcount if cursor.description is None else cursor.fetchall()
+    except dbapi.OperationalError:
+        raise
+    except dbapi.DatabaseError:
+        return None
+
+
 def test_random_queries_and_changes_have_the_results_that_sqlite_has(connection: dbapi.Connection, seed: int) -> None:
     print(f"to ask the same again: --seed {seed}")
     sql, cursor = RandomSql(seed), connection.cursor()
@@ -68,13 +79,12 @@ def test_random_queries_and_changes_have_the_results_that_sqlite_has(connection:
             statement = sql.query()
             if number >= _QUERIES:
                 change, statement = sql.change(), Statement("SELECT * FROM t", "SELECT * FROM t", [])
-                changed = cursor.execute(change.text, change.parameters).rowcount
+                changed = answer(cursor, change)
+                if changed is None:
+                    continue
                 assert changed == reference.execute(change.reference, change.parameters).rowcount, f"{change.text} {change.parameters}"
-            try:
-                found = cursor.execute(statement.text, statement.parameters).fetchall()
-            except dbapi.OperationalError:
-                raise
-            except dbapi.DatabaseError:
+            found = answer(cursor, statement)
+            if not isinstance(found, list):
                 continue
             require_alike(statement, found, reference.execute(statement.reference, statement.parameters).fetchall())
             answered += 1
