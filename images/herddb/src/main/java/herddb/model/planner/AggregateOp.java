@@ -21,6 +21,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
+import java.util.stream.IntStream;
 
 /**
  * GROUP BY and its functions, instead of HerdDB's class of this name.
@@ -106,16 +108,26 @@ public final class AggregateOp extends OpWithInput {
                 + ", grouping=" + grouping + "\ninput=" + input + '}';
     }
 
+    /** A list, or a UNION ALL, may have a value as an INT and as a LONG, or a text as either of HerdDB's classes. */
     private record Key(Object[] values) {
 
         @Override
         public boolean equals(Object other) {
-            return other instanceof Key key && Arrays.deepEquals(values, key.values);
+            return other instanceof Key key && IntStream.range(0, values.length).allMatch(i -> isAlike(values[i], key.values[i]));
+        }
+
+        private static boolean isAlike(Object one, Object other) {
+            return one == null || other == null || one.getClass() == other.getClass()
+                    ? Objects.deepEquals(one, other) : Values.compare(one, other) == 0;
         }
 
         @Override
         public int hashCode() {
-            return Arrays.deepHashCode(values);
+            int hash = 0;
+            for (Object value : values) {
+                hash = 31 * hash + (value != null && value.getClass().isArray() ? Arrays.deepHashCode(new Object[] {value}) : JoinKey.hash(value));
+            }
+            return hash;
         }
     }
 

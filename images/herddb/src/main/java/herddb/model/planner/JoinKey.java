@@ -39,7 +39,7 @@ final class JoinKey implements Comparable<JoinKey> {
         return hash;
     }
 
-    private static int hash(Object value) {
+    static int hash(Object value) {
         if (value instanceof Number number) {
             return Double.hashCode(number.doubleValue());
         }

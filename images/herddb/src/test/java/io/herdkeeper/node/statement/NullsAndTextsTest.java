@@ -114,6 +114,7 @@ class NullsAndTextsTest {
         assertEquals("[[1]]", read("SELECT k FROM t WHERE b IN (1," + TWENTY + ") ORDER BY k").toString());
         assertEquals("[[1]]", read("SELECT k FROM t WHERE NOT (b NOT IN (1," + TWENTY + ")) ORDER BY k").toString());
         assertEquals("[[false], [true], [null], [true]]", read("SELECT b NOT IN (1," + TWENTY + ") FROM t ORDER BY k").toString());
+        assertEquals("[[false], [true], [null], [true]]", read("SELECT b NOT IN (1,?," + TWENTY + ") FROM t ORDER BY k", 1).toString());
         assertEquals(2, execute("DELETE FROM t WHERE b NOT IN (1," + TWENTY + ")"));
     }
 
@@ -165,6 +166,8 @@ class NullsAndTextsTest {
         "SELECT COUNT(CASE WHEN k > 2 THEN 1 END), COUNT(*) FROM t|[[2, 4]]",
         "SELECT COUNT(DISTINCT CASE WHEN k <> 2 THEN s END) FROM t|[[1]]",
         "SELECT COUNT(DISTINCT b, s) FROM t|[[3]]",
+        "SELECT DISTINCT c FROM (SELECT k AS c FROM u UNION ALL SELECT CAST(k AS bigint) FROM u) v ORDER BY c|[[1], [5]]",
+        "SELECT s, b, k FROM t WHERE b NOT IN (SELECT n FROM u WHERE n > 0) ORDER BY k LIMIT 5|[[bb, 2, 2], [a, 4, 4]]",
         "SELECT s, MAX(CASE WHEN k < 4 THEN b END) FROM t GROUP BY s ORDER BY s|[[a, 1], [bb, 2], [null, null]]",
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b IS NOT DISTINCT FROM y.n ORDER BY x.k|[[1, 1], [3, 5]]",
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b = y.n OR x.b IS NULL AND y.n IS NULL ORDER BY x.k|[[1, 1], [3, 5]]",
