@@ -166,6 +166,7 @@ class NullsAndTextsTest {
         "SELECT COUNT(CASE WHEN k > 2 THEN 1 END), COUNT(*) FROM t|[[2, 4]]",
         "SELECT COUNT(DISTINCT CASE WHEN k <> 2 THEN s END) FROM t|[[1]]",
         "SELECT COUNT(DISTINCT b, s) FROM t|[[3]]",
+        "SELECT k, s FROM t WHERE k IN (SELECT k FROM u) UNION ALL SELECT k, 'c' FROM u ORDER BY 2 DESC, 1|[[1, c], [5, c], [1, a]]",
         "SELECT DISTINCT c FROM (SELECT k AS c FROM u UNION ALL SELECT CAST(k AS bigint) FROM u) v ORDER BY c|[[1], [5]]",
         "SELECT s, b, k FROM t WHERE b NOT IN (SELECT n FROM u WHERE n > 0) ORDER BY k LIMIT 5|[[bb, 2, 2], [a, 4, 4]]",
         "SELECT s, MAX(CASE WHEN k < 4 THEN b END) FROM t GROUP BY s ORDER BY s|[[a, 1], [bb, 2], [null, null]]",
