@@ -165,7 +165,8 @@ def test_a_move_that_fails_holds_up_no_other_tablespace_s_service_and_no_mark_of
     writer = Writer()
     clients = Clients(writer, ClusterReader(None, Znodes(frozenset({"/b"})), None), None, lambda: True, None)
     beside = ((refused("Service"), replace(mark, manifest={**mark.manifest, "kind": "Answer"})), (SERVICE,), (mark,))
-    failed = execute_leadership(CLUSTER, LeadershipPlan((move("b"),), (after,), beside=beside), clients)
+    plan = LeadershipPlan((move("b"),), (after,), beside=beside)
+    failed = execute_leadership(CLUSTER, plan, clients, lambda: plan)
     assert writer.applied == ["Service", "Mark"], "the answer comes after the Service that it is about"
     assert failed is not None
     assert "/b changed since it was read" in failed.message
