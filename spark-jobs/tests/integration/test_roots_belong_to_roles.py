@@ -121,8 +121,13 @@ def test_the_operator_deletes_a_cookie_only_while_nothing_has_changed_that_it_re
                 return True
             raise AssertionError(f"{cookie} is deleted")
 
-        for changed in ((1, {}, ()), (0, {node: 7}, ()), (0, {}, (*registrations, f"{LEDGERS}/available/bookie-0"))):
-            stack.wait(f"{changed} is refused", partial(is_refused, *changed))
+        attempts: tuple[tuple[int, dict[str, int], tuple[str, ...]], ...] = (
+            (1, {}, ()),
+            (0, {node: 7}, ()),
+            (0, {}, (*registrations, f"{LEDGERS}/available/bookie-0")),
+        )
+        for attempt in attempts:
+            stack.wait(f"{attempt} is refused", partial(is_refused, *attempt))
         assert bookie.exists(cookie)
         stack.act("the cookie is deleted", lambda: stack.operator.delete_if(cookie, 0, {node: 0}, registrations))
         assert bookie.exists(cookie) is None
