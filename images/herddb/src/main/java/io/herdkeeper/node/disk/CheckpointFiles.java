@@ -194,8 +194,12 @@ public final class CheckpointFiles extends FileDataStorageManager {
 
     /** By the content of what a table has at a position. */
     private static String nameBefore(Path table) {
-        byte[] content = done(() -> Files.readAllBytes(table));
-        return table.getFileName() + "." + Long.toHexString(XXHash64Utils.hash(content, 0, content.length));
+        try {
+            byte[] content = Files.readAllBytes(table);
+            return table.getFileName() + "." + Long.toHexString(XXHash64Utils.hash(content, 0, content.length));
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
     }
 
     /** Keeps what the index of a table's keys has at a position, until the table is checkpointed there, too ({@link #initTable}). */
@@ -208,29 +212,30 @@ public final class CheckpointFiles extends FileDataStorageManager {
         }
         Path kept = folder.resolve(nameBefore(table.resolve(name)));
         Path written = folder.resolve(kept.getFileName() + ".tmp");
-        done(() -> Files.copy(folder.resolve(name), written, StandardCopyOption.REPLACE_EXISTING));
-        force(written, StandardOpenOption.WRITE, true);
+        try {
+            Files.copy(folder.resolve(name), written, StandardCopyOption.REPLACE_EXISTING);
+            try (FileChannel channel = FileChannel.open(written, StandardOpenOption.WRITE)) {
+                channel.force(true);
+            }
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
         move(written, kept);
         forceNames(folder);
         before.put(table, kept);
     }
 
     private static void move(Path from, Path to) {
-        done(() -> Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING));
+        try {
+            Files.move(from, to, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
     }
 
     private static void delete(Path file) {
-        done(() -> Files.deleteIfExists(file));
-    }
-
-    /** What is done to files. */
-    private interface Operation<T> {
-        T run() throws IOException;
-    }
-
-    private static <T> T done(Operation<T> operation) {
         try {
-            return operation.run();
+            Files.deleteIfExists(file);
         } catch (IOException error) {
             throw new DataStorageManagerException(error);
         }
@@ -619,10 +624,11 @@ public final class CheckpointFiles extends FileDataStorageManager {
     }
 
     private static void deleteFolder(Path folder) {
-        done(() -> {
+        try {
             deleteDirectory(folder);
-            return folder;
-        });
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
     }
 
     /**
@@ -651,7 +657,16 @@ public final class CheckpointFiles extends FileDataStorageManager {
      */
     @Override
     public TableStatus getLatestTableStatus(String tableSpace, String table) {
-        LogSequenceNumber newest = newest(folder(tableSpace).resolve(table + ".table"), "");
+        Path folder = folder(tableSpace).resolve(table + ".table");
+        LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
+            for (Path file : files) {
+                LogSequenceNumber position = positionOf(file, "");
+                newest = position.after(newest) ? position : newest;
+            }
+        } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
+            throw new DataStorageManagerException("the newest checkpoint in " + folder + " is not known", error);
+        }
         return newest.isStartOfTime() ? TableStatus.buildTableStatusForNewCreatedTable(table) : getTableStatus(tableSpace, table, newest);
     }
 
@@ -666,15 +681,11 @@ public final class CheckpointFiles extends FileDataStorageManager {
      */
     @Override
     public LogSequenceNumber getLastcheckpointSequenceNumber(String tableSpace) {
-        return newest(folder(tableSpace), "checkpoint.");
-    }
-
-    /** By the names of the files in a folder, which is made if it is not there; START_OF_TIME if there is none. */
-    private static LogSequenceNumber newest(Path folder, String prefix) {
+        Path folder = folder(tableSpace);
         LogSequenceNumber newest = LogSequenceNumber.START_OF_TIME;
         try (DirectoryStream<Path> files = Files.newDirectoryStream(Files.createDirectories(folder))) {
             for (Path file : files) {
-                LogSequenceNumber position = positionOf(file, prefix);
+                LogSequenceNumber position = positionOf(file, "checkpoint.");
                 newest = position.after(newest) ? position : newest;
             }
         } catch (IOException | DirectoryIteratorException | NumberFormatException error) {
@@ -731,21 +742,24 @@ public final class CheckpointFiles extends FileDataStorageManager {
     }
 
     private void force(String tableSpace, String owner, long page) {
-        if (forces) {
-            force(folder(tableSpace).resolve(owner).resolve(page + FILEEXTENSION_PAGE), StandardOpenOption.WRITE, false);
+        if (!forces) {
+            return;
+        }
+        Path file = folder(tableSpace).resolve(owner).resolve(page + FILEEXTENSION_PAGE);
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            channel.force(false);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
         }
     }
 
     /** Which files a folder has is on the disk behind this, too. */
     private void forceNames(Path folder) {
-        if (forces) {
-            force(folder, StandardOpenOption.READ, true);
+        if (!forces) {
+            return;
         }
-    }
-
-    private static void force(Path path, StandardOpenOption way, boolean withMetadata) {
-        try (FileChannel channel = FileChannel.open(path, way)) {
-            channel.force(withMetadata);
+        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+            channel.force(true);
         } catch (IOException error) {
             throw new DataStorageManagerException(error);
         }
