@@ -82,6 +82,7 @@ public final class PlannerImpl implements Planner {
         this.planner = new VolcanoPlanner(config.getCostFactory(), config.getContext());
         RelOptUtil.registerDefaultRules(planner, connection.materializationsEnabled(), false);
         planner.removeRule(CoreRules.AGGREGATE_CASE_TO_FILTER); // HerdDB would compute SUM(x) for SUM(CASE WHEN … THEN x END)
+        planner.removeRule(CoreRules.AGGREGATE_REMOVE); // which takes groups for rows beside AVG and an expression (Calcite 1.32)
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE); // HerdDB merges no parts that are sorted below another operator
         planner.removeRule(CoreRules.SORT_UNION_TRANSPOSE);
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE); // which HerdDB can't execute of all joins

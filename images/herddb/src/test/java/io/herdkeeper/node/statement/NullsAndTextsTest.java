@@ -170,6 +170,7 @@ class NullsAndTextsTest {
         "SELECT DISTINCT c FROM (SELECT k AS c FROM u UNION ALL SELECT CAST(k AS bigint) FROM u) v ORDER BY c|[[1], [5]]",
         "SELECT s, b, k FROM t WHERE b NOT IN (SELECT n FROM u WHERE n > 0) ORDER BY k LIMIT 5|[[bb, 2, 2], [a, 4, 4]]",
         "SELECT s, MAX(CASE WHEN k < 4 THEN b END) FROM t GROUP BY s ORDER BY s|[[a, 1], [bb, 2], [null, null]]",
+        "SELECT s, COUNT(k), AVG(b), MAX(k + 1) FROM t GROUP BY s ORDER BY s|[[a, 2, 2, 5], [bb, 1, 2, 3], [null, 1, null, 4]]",
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b IS NOT DISTINCT FROM y.n ORDER BY x.k|[[1, 1], [3, 5]]",
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b = y.n OR x.b IS NULL AND y.n IS NULL ORDER BY x.k|[[1, 1], [3, 5]]",
         "SELECT x.k, y.k FROM t x LEFT JOIN u y ON x.b IS NOT DISTINCT FROM y.n ORDER BY x.k|[[1, 1], [2, null], [3, 5], [4, null]]",
