@@ -159,6 +159,16 @@ def test_what_says_that_all_moves_were_done_is_left_out_when_one_was_not():
     assert led_of(move("a"), move("c"), after=(SERVICE,))[1] == ["Service"]
 
 
+def test_all_leaders_are_moved_and_services_follow_before_an_event_is_sent(monkeypatch):
+    """The API server may answer each event late, or be on the machine that was lost."""
+    znodes, writer, found = Znodes(frozenset({"/b"})), Writer(), []
+    monkeypatch.setattr(writer, "event", lambda *event: found.append((event[1], list(znodes.done), list(writer.applied))))
+    clients = Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None)
+    plan = LeadershipPlan((move("a"), move("b"), move("c")), beside=((SERVICE,),))
+    execute_leadership(CLUSTER, plan, clients, lambda: plan)
+    assert found == [(reason, ["/a", "/c"], ["Service"]) for reason in ("LeaderMoved", "ActionFailed", "LeaderMoved", "LeaderMoved")]
+
+
 def test_a_move_that_fails_holds_up_no_other_tablespace_s_service_and_no_mark_of_a_node():
     mark = Apply({"apiVersion": "v1", "kind": "Mark", "metadata": {"name": "marked"}}, False, Reason.DID_NOT_LEAD)
     after = replace(SERVICE, manifest={**SERVICE.manifest, "kind": "ServiceOfMoved"})

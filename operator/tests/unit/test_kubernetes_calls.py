@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException
 from situations import quickstart, with_status
+from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
@@ -61,6 +62,17 @@ def test_no_read_waits_for_ever(name):
     client = Client()
     getattr(LiveSource(client), name)(*READS[name])
     assert client.limits == [ANSWER_SECONDS] * len(client.limits) != []
+
+
+def test_an_event_that_the_api_server_does_not_answer_stops_nothing():
+    class Silent(Client):
+        def request(self, verb: str, path: str, **arguments: Any) -> Any:
+            super().request(verb, path, **arguments)
+            raise MaxRetryError(None, path, ConnectTimeoutError("no answer"))  # type: ignore[arg-type] - without a pool
+
+    client = Silent()
+    KubernetesWriter(client).event(quickstart("ZooKeeperCluster"), "Updating", "its pods are restarted", "Normal")
+    assert len(client.bodies) == 1
 
 
 def test_a_step_of_an_authority_leaves_no_entry_of_an_earlier_state():

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
+from urllib3.exceptions import HTTPError
 
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.certificates.authority import AUTHORITY_ENTRIES
@@ -205,8 +206,8 @@ class KubernetesWriter:
     def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
         """Send an event about the resource; `kind` is Normal or Warning. A repeated event is counted, by its name.
 
-        Events are news, not state: they don't count as writes, and a refused one stops nothing. A namespace that is being deleted accepts
-        none.
+        Events are news, not state: they don't count as writes, and one that is refused, or not answered, stops nothing. A namespace that is
+        being deleted accepts none.
         """
         now = text_of_now()
         metadata = resource.metadata
@@ -233,8 +234,9 @@ class KubernetesWriter:
         }
         try:
             self._post_or_count(body)
-        except ApiException as error:
-            logger.warning("event refused", reason=reason, message=message, error=_message_of(error, "post Event"))
+        except (ApiException, HTTPError) as error:
+            why = _message_of(error, "post Event") if isinstance(error, ApiException) else str(error)[:200]
+            logger.warning("event refused", reason=reason, message=message, error=why)
 
     def _post_or_count(self, event: Json) -> None:
         """Post an event, or increase the count of the existing one. A concurrent count may win: it is only news."""

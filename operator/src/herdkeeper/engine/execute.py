@@ -115,22 +115,41 @@ def _removes_policy(action: Action) -> bool:
     return isinstance(action, do.Delete) and action.kind == "NetworkPolicy"
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What came of an action: why it failed, if it did, and the reason, message and type of the event that reports it, if there is one."""
+
+    failed: Failed | None = None
+    event: tuple[str, str, str] | None = None
+
+    def report(self, resource: Resource, clients: Clients) -> None:
+        if self.event is not None:
+            clients.writer.event(resource, *self.event)
+
+
 def perform(resource: Resource, action: Action, clients: Clients) -> Failed | None:
     """Execute one action and report it; why it failed, or None."""
+    attempt = attempted(resource, action, clients)
+    attempt.report(resource, clients)
+    return attempt.failed
+
+
+def attempted(resource: Resource, action: Action, clients: Clients) -> Attempt:
+    """Execute one action. Its event is the caller's to report."""
     reason, message = described(action)
     if not clients.may_act():
-        return Failed("this process lost the Lease")
+        return Attempt(Failed("this process lost the Lease"))
     try:
         _do(resource, action, clients)
     except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
         logger.warning("action failed", action=message, error=str(error))
-        clients.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
         done = isinstance(error, ChangedAtOnceError)
-        return Failed(f"{message}: {error}", for_good=isinstance(error, NamespaceTerminatingError), done=done)
+        failed = Failed(f"{message}: {error}", for_good=isinstance(error, NamespaceTerminatingError), done=done)
+        return Attempt(failed, ("ActionFailed", f"{message}: {error}", "Warning"))
     logger.info("done", action=message, reason=reason.value)
-    if not isinstance(action, do.WakeNodes) and not _is_routine_finalizer(resource, action):
-        clients.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
-    return None
+    if isinstance(action, do.WakeNodes) or _is_routine_finalizer(resource, action):
+        return Attempt()
+    return Attempt(event=(reason.value, message, "Warning" if reason.needs_person else "Normal"))
 
 
 def _is_routine_finalizer(resource: Resource, action: Action) -> bool:

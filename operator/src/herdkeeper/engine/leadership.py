@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.engine.execute import Clients, perform
+from herdkeeper.engine.execute import Attempt, Clients, attempted
 from herdkeeper.engine.key import Key
 from herdkeeper.engine.result import Outcome, Result
 from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
@@ -46,26 +46,33 @@ def execute_leadership(
     cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients, planned: Callable[[], LeadershipPlan]
 ) -> Failed | None:
     """Executes all moves, even if one fails, and then what follows them, if none failed. The groups beside them are executed in any case,
-    each up to its first failure. Returns the first failure, or None.
+    each up to its first failure. Returns the first failure, or None. Events come last: the API server may be slow, or be lost with the
+    leaders.
 
     A follower's checkpoint takes seconds, in which its rows may be found wrong. So it is `planned` again which of the other moves are due.
     The rest waits for the next look, and so does what follows the moves.
     """
-    failed: list[Failed] = []
-    due, postponed = plan.moves, False
-    for action in plan.moves:
-        if isinstance(action, ChangeTablespaceRecord) and not any(_is_same_move(action, each) for each in due):
-            postponed = True
-            continue
-        failed += [each] if (each := perform(cluster, action, clients)) is not None else []
-        if isinstance(action, CheckpointFollower):
-            due = planned().moves
-    for group in (() if failed or postponed else plan.after, *plan.beside):
-        for action in group:
-            if (each := perform(cluster, action, clients)) is not None:
-                failed.append(each)
-                break
-    return failed[0] if failed else None
+    made: list[Attempt] = []
+
+    def succeeds(action: Action) -> bool:
+        made.append(attempted(cluster, action, clients))
+        return made[-1].failed is None
+
+    due, all_moved = plan.moves, True
+    try:
+        for action in plan.moves:
+            if isinstance(action, ChangeTablespaceRecord) and not any(_is_same_move(action, each) for each in due):
+                all_moved = False
+                continue
+            all_moved &= succeeds(action)
+            if isinstance(action, CheckpointFollower):
+                due = planned().moves
+        for group in (plan.after if all_moved else (), *plan.beside):
+            all(succeeds(action) for action in group)
+    finally:
+        for each in made:
+            each.report(cluster, clients)
+    return next((each.failed for each in made if each.failed is not None), None)
 
 
 def _is_same_move(action: ChangeTablespaceRecord, other: Action) -> bool:
