@@ -17,7 +17,6 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.KeeperException.BadVersionException;
 import org.apache.zookeeper.KeeperException.ConnectionLossException;
-import org.apache.zookeeper.KeeperException.NoNodeException;
 import org.apache.zookeeper.KeeperException.NodeExistsException;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.OpResult;
@@ -37,8 +36,6 @@ import org.apache.zookeeper.data.Stat;
 final class LedgerList extends ZookeeperMetadataStorageManager {
 
     private static final long RETRY_MILLIS = 100;
-    /** No list is written so often. */
-    private static final int OF_NO_LIST = Integer.MAX_VALUE;
 
     private final ZookeeperMetadataStorageManager lists;
     private final Consumer<String> lost;
@@ -106,16 +103,13 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
     }
 
     /**
-     * Has the list show all that was written before this call. The ZooKeeper member that is asked may be behind; a majority of them takes part
-     * in a write, also in one that is refused.
+     * Has the list show all that was written before this call ({@link Majority}).
      *
      * @throws LogNotAvailableException when ZooKeeper does not answer
      */
     void catchUp(String tableSpaceUuid) {
         try {
-            lists.ensureZooKeeper().setData(lists.getBasePath() + "/ledgers/" + tableSpaceUuid, new byte[0], OF_NO_LIST);
-        } catch (BadVersionException | NoNodeException refused) {
-            // as it should be
+            Majority.catchUp(lists.ensureZooKeeper(), lists.getBasePath() + "/ledgers/" + tableSpaceUuid);
         } catch (KeeperException | IOException error) {
             throw new LogNotAvailableException("whether the list of ledgers of tablespace " + tableSpaceUuid + " is the newest is not known", error);
         } catch (InterruptedException error) {

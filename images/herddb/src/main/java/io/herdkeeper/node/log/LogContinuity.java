@@ -86,7 +86,8 @@ final class LogContinuity {
     }
 
     /**
-     * Has the client see all metadata that was written before this call, as {@link LedgerList#catchUp}.
+     * Has the client see all metadata that was written before this call, as {@link Majority}. The client gives nobody its session, so a
+     * majority is asked by a deletion that has to be refused.
      *
      * @param ledgerId any ledger, which stays
      * @throws LogNotAvailableException when ZooKeeper does not answer
