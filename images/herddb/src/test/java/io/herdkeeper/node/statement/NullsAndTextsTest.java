@@ -5,15 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.model.DMLStatementExecutionResult;
-import herddb.model.DataScanner;
-import herddb.model.ScanResult;
 import herddb.model.StatementExecutionException;
-import herddb.model.TransactionContext;
-import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -212,15 +207,6 @@ class NullsAndTextsTest {
     }
 
     private static List<List<Object>> read(String query, Object... values) throws Exception {
-        TranslatedQuery plan = node.server().getManager().getPlanner()
-                .translate("herd", query, Arrays.asList(values), true, true, false, -1);
-        List<List<Object>> found = new ArrayList<>();
-        try (DataScanner rows = ((ScanResult) node.server().getManager().executePlan(
-                plan.plan, plan.context, TransactionContext.NO_TRANSACTION)).dataScanner) {
-            while (rows.hasNext()) {
-                found.add(Arrays.asList(rows.next().getValues()));
-            }
-        }
-        return found;
+        return Node.read(node.server(), query, values);
     }
 }

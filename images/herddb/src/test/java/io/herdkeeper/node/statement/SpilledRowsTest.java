@@ -2,16 +2,10 @@ package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import herddb.model.DataScanner;
-import herddb.model.ScanResult;
-import herddb.model.TransactionContext;
 import herddb.server.ServerConfiguration;
-import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -50,14 +44,6 @@ class SpilledRowsTest {
     }
 
     private static List<List<Object>> read(String query) throws Exception {
-        TranslatedQuery plan = node.server().getManager().getPlanner().translate("herd", query, List.of(), true, true, false, -1);
-        List<List<Object>> found = new ArrayList<>();
-        try (DataScanner rows = ((ScanResult) node.server().getManager().executePlan(
-                plan.plan, plan.context, TransactionContext.NO_TRANSACTION)).dataScanner) {
-            while (rows.hasNext()) {
-                found.add(Arrays.asList(rows.next().getValues()));
-            }
-        }
-        return found;
+        return Node.read(node.server(), query);
     }
 }

@@ -1,5 +1,8 @@
 package io.herdkeeper.node.testing;
 
+import herddb.model.DataScanner;
+import herddb.model.DataScannerException;
+import herddb.model.ScanResult;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionResult;
 import herddb.model.TransactionContext;
@@ -9,6 +12,7 @@ import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
@@ -46,6 +50,19 @@ public final class Node {
         TranslatedQuery query =
                 server.getManager().getPlanner().translate(tablespace, sql, parameters, false, true, false, -1);
         return server.getManager().executePlan(query.plan, query.context, new TransactionContext(transaction));
+    }
+
+    /** The rows of a query of the tablespace herd, each with its values in the order of their columns. */
+    public static List<List<Object>> read(Server server, String sql, Object... values) throws DataScannerException {
+        TranslatedQuery query = server.getManager().getPlanner().translate("herd", sql, Arrays.asList(values), true, true, false, -1);
+        List<List<Object>> found = new ArrayList<>();
+        try (DataScanner rows = ((ScanResult) server.getManager().executePlan(
+                query.plan, query.context, TransactionContext.NO_TRANSACTION)).dataScanner) {
+            while (rows.hasNext()) {
+                found.add(Arrays.asList(rows.next().getValues()));
+            }
+        }
+        return found;
     }
 
     /** Begins a transaction and gives its id. */
