@@ -69,29 +69,37 @@ def answer(cursor: dbapi.Cursor, statement: Statement) -> list[Any] | int | None
         return None
 
 
+def answered_alike(sql: RandomSql, cursor: dbapi.Cursor, reference: sqlite3.Connection) -> int:
+    """How many queries and changes were answered, each as by the reference."""
+    answered = 0
+    for number in range(_QUERIES + _CHANGES):
+        statement = sql.query()
+        if number >= _QUERIES:
+            change, statement = sql.change(), Statement("SELECT * FROM t", "SELECT * FROM t", [])
+            changed = answer(cursor, change)
+            if changed is None:
+                continue
+            assert changed == reference.execute(change.reference, change.parameters).rowcount, f"{change.text} {change.parameters}"
+        found = answer(cursor, statement)
+        if not isinstance(found, list):
+            continue
+        require_alike(statement, found, reference.execute(statement.reference, statement.parameters).fetchall())
+        answered += 1
+    return answered
+
+
 def test_random_queries_and_changes_have_the_results_that_sqlite_has(connection: dbapi.Connection, seed: int) -> None:
     print(f"to ask the same again: --seed {seed}")
     sql, cursor = RandomSql(seed), connection.cursor()
-    answered = 0
     with closing(sqlite3.connect(":memory:")) as reference:
-        make_tables(sql, cursor, reference, seed)
-        for number in range(_QUERIES + _CHANGES):
-            statement = sql.query()
-            if number >= _QUERIES:
-                change, statement = sql.change(), Statement("SELECT * FROM t", "SELECT * FROM t", [])
-                changed = answer(cursor, change)
-                if changed is None:
-                    continue
-                assert changed == reference.execute(change.reference, change.parameters).rowcount, f"{change.text} {change.parameters}"
-            found = answer(cursor, statement)
-            if not isinstance(found, list):
-                continue
-            require_alike(statement, found, reference.execute(statement.reference, statement.parameters).fetchall())
-            answered += 1
-    connection.commit()
-    for table in ("t", "u"):
-        cursor.execute(f"DROP TABLE {table}")
-    connection.commit()
+        try:
+            make_tables(sql, cursor, reference, seed)
+            answered = answered_alike(sql, cursor, reference)
+        finally:  # the next seed makes tables of these names
+            connection.commit()
+            for table in ("t", "u"):
+                cursor.execute(f"DROP TABLE {table}")
+            connection.commit()
     assert answered >= _FEWEST_ANSWERED * (_QUERIES + _CHANGES)
 
 
