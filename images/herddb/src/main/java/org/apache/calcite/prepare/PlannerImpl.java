@@ -2,6 +2,7 @@ package org.apache.calcite.prepare;
 
 import java.io.Reader;
 import java.util.List;
+import java.util.function.Predicate;
 import org.apache.calcite.adapter.enumerable.EnumerableConvention;
 import org.apache.calcite.adapter.enumerable.EnumerableRules;
 import org.apache.calcite.adapter.java.JavaTypeFactory;
@@ -14,6 +15,7 @@ import org.apache.calcite.plan.Convention;
 import org.apache.calcite.plan.RelOptCluster;
 import org.apache.calcite.plan.RelOptCostImpl;
 import org.apache.calcite.plan.RelOptPlanner;
+import org.apache.calcite.plan.RelOptRule;
 import org.apache.calcite.plan.RelOptTable.ViewExpander;
 import org.apache.calcite.plan.RelOptUtil;
 import org.apache.calcite.plan.RelTraitDef;
@@ -85,14 +87,23 @@ public final class PlannerImpl implements Planner {
         planner.removeRule(CoreRules.AGGREGATE_REMOVE); // which takes groups for rows beside AVG and an expression (Calcite 1.32)
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE); // HerdDB merges no parts that are sorted below another operator
         planner.removeRule(CoreRules.SORT_UNION_TRANSPOSE);
-        planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE); // which HerdDB can't execute of all joins
-        planner.addRule(((ConverterRule) EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE).config.withConversion(LogicalJoin.class,
-                join -> join.getJoinType() == JoinRelType.INNER && join.analyzeCondition().isEqui(),
-                Convention.NONE, EnumerableConvention.INSTANCE, "InnerMergeJoin").toRule());
+        // which HerdDB can't execute of all joins
+        replaceJoinRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE,
+                join -> join.getJoinType() == JoinRelType.INNER && join.analyzeCondition().isEqui());
+        // of one that only asks whether there is such a row, HerdDB would compare the keys alone
+        replaceJoinRule(EnumerableRules.ENUMERABLE_JOIN_RULE,
+                join -> join.getJoinType().projectsRight() || join.analyzeCondition().isEqui());
         planner.setExecutor(config.getExecutor());
         for (RelTraitDef<?> trait : config.getTraitDefs()) {
             planner.addRelTraitDef(trait);
         }
+    }
+
+    /** The rule for some joins alone. Calcite has another plan for the rest. */
+    private void replaceJoinRule(RelOptRule rule, Predicate<LogicalJoin> some) {
+        planner.removeRule(rule);
+        planner.addRule(((ConverterRule) rule).config.withConversion(LogicalJoin.class, some,
+                Convention.NONE, EnumerableConvention.INSTANCE, "Some" + rule.getClass().getSimpleName()).toRule());
     }
 
     @Override
