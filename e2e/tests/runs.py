@@ -182,6 +182,12 @@ def first_ledger(stack: Stack, tools: ToolsPod | None = None) -> Object:
     return found
 
 
+def newest_ledger(stack: Stack) -> Object:
+    """The same of the ledger that the leader writes."""
+    found: Object = of_ledgers(stack, "newest_ledger")
+    return found
+
+
 def inflicted(stack: Stack, ledger: Object, *faults: tuple[int, int, bool]) -> list[Loss]:
     """Faults on the first bookie that holds a ledger: the first and the last entry, and whether they are damaged instead of missing."""
     holder = ledger["bookies"][0]

@@ -4,10 +4,11 @@ it does. Two of these faults BookKeeper's own workers leave as they are: an entr
 from __future__ import annotations
 
 from conftest import Stack, say
-from runs import audited, declare_audit, first_ledger, inflicted, status_of
+from runs import audited, declare_audit, inflicted, newest_ledger, status_of
 
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import write_rows
 
 FAULTS = ((0, 0, False), (20, 24, False), (50, 50, True))
 """First and last entry, and whether they are damaged instead of missing."""
@@ -29,7 +30,8 @@ def test_a_healthy_cluster_has_no_findings_and_each_fault_on_a_disk_is_named_exa
     # write quorum 3: each entry is on three bookies
     assert healthy["replicas"] == 3 * healthy["entries"]
 
-    ledger, kubectl = first_ledger(stack), stack.kubectl
+    write_rows(stack.tools, "audited", 2 * max(last for _, last, _ in FAULTS))  # the leader may have changed just now
+    ledger, kubectl = newest_ledger(stack), stack.kubectl
     losses = inflicted(stack, ledger, *FAULTS)
     stack.wait_until_ready()
     damaged = audited(kubectl, "damaged")
@@ -49,7 +51,7 @@ def test_a_healthy_cluster_has_no_findings_and_each_fault_on_a_disk_is_named_exa
     # an open ledger is left alone; a new leader closes it
     still_open = audited(kubectl, "too-early", repair="Repair")
     assert [finding["repair"] for finding in still_open["findings"]] == ["Refused"] * len(losses)
-    close_first_ledger(stack)
+    change_leader(stack, ledger)
     repaired = audited(kubectl, "repaired", repair="Repair")
     assert [(finding["severity"], finding["repair"]) for finding in repaired["findings"]] == [("UnderReplicated", "Repaired")] * len(losses)
     assert (repaired["replicasRepaired"], repaired["findingsNotRepaired"]) == (COPIES, 0)
@@ -61,10 +63,14 @@ def test_a_healthy_cluster_has_no_findings_and_each_fault_on_a_disk_is_named_exa
     assert audited(kubectl, "whole-again")["findingsTotal"] == 0
 
 
-def close_first_ledger(stack: Stack) -> None:
+def change_leader(stack: Stack, ledger: Object) -> None:
     """Deletes the leader's pod: whoever leads next closes the ledger that the former leader wrote."""
     stack.kubectl.run("delete", "pod", stack.sql.leader())
-    wait_for("the end of the first ledger", lambda: first_ledger(stack)["closed"] or Pending("it is open"), Limit(300), say)
+
+    def ended() -> bool | Pending:
+        return True if newest_ledger(stack)["ledger"] != ledger["ledger"] else Pending("it is the newest one")
+
+    wait_for("the end of the ledger", ended, Limit(300), say)
     stack.wait_until_ready()
 
 

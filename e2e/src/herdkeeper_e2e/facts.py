@@ -3,7 +3,8 @@
 `znodes`: the paths of the ensemble, parents first, without ZooKeeper's own.
 `tablespace_record`: HerdDB's own record, which is also current without an operator. `changedAt` is its last change in Unix seconds by
 ZooKeeper's clock, and `version` the znode's count of changes.
-`first_ledger`: of the tablespace's log: the ledger's id, the bookies of its first segment, whether it is closed, its znode's version.
+`first_ledger`, `newest_ledger`: of the tablespace's log: the ledger's id, the bookies of its first segment, whether it is closed, its
+znode's version.
 `striped_ledgers`: the ids of all with E > Wq.
 `archived_log`: see `archive_check`.
 """
@@ -47,13 +48,13 @@ def tablespace_record(session: Session) -> dict[str, object]:
     return {"leader": record.leader, "replicas": sorted(record.replicas), "version": stat.version, **times}
 
 
-def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
+def ledger_of_log(session: Session, ledgers_root: str, position: int) -> dict[str, object]:
     """Raises the errors of kazoo and the decoders, and LookupError if the ledger's metadata is unreadable."""
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
 
     zookeeper, root = session.finder.zookeeper, session.finder.herd_root
     record = decode_tablespace(zookeeper.get(tablespace_path(root, session.tablespace))[0])
-    ledger = decode_ledgers(zookeeper.get(ledgers_path(root, record.uuid))[0]).active[0]
+    ledger = decode_ledgers(zookeeper.get(ledgers_path(root, record.uuid))[0]).active[position]
     found = identify(zookeeper, ledgers_root).read_ledger_metadata(ledger)
     if not isinstance(found, VersionedMetadata):
         raise LookupError(f"the metadata of ledger {ledger} can't be read: {found}")
@@ -78,7 +79,8 @@ def striped_ledgers(session: Session, ledgers_root: str) -> list[int]:
 FACTS: dict[str, Callable[[Session, str], object]] = {
     "znodes": lambda session, _: list(znodes(session.finder.zookeeper)),
     "tablespace_record": lambda session, _: tablespace_record(session),
-    "first_ledger": first_ledger,
+    "first_ledger": lambda session, root: ledger_of_log(session, root, 0),
+    "newest_ledger": lambda session, root: ledger_of_log(session, root, -1),
     "striped_ledgers": striped_ledgers,
     "archived_log": archived_log,
 }
