@@ -20,6 +20,7 @@ from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tablespaces import readiness
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_jobs.restore.bookkeeping import DEFINITION
 
 NAME, CHECKPOINT, CLAIM, TOOLS = "halfway", "to-halfway", "halfway-files", "halfway-tools"
 ONE_BY_ONE = {"resources": DRIVER, "localThreads": 1}
@@ -50,7 +51,8 @@ def tools(request: pytest.FixtureRequest, stack: Stack, checkpoint: Object) -> T
 def marks(tools: ToolsPod) -> dict[str, int]:
     """Each chunk that is loaded, with its rows."""
     rows = tools.query(f"SELECT step, loaded FROM {RESTORE_TABLE}")
-    return {str(row["step"]): int(row["loaded"]) for row in rows if row["step"] != HEADER_STEP}
+    steps = {str(row["step"]): int(row["loaded"]) for row in rows if row["step"] != HEADER_STEP}
+    return {step: loaded for step, loaded in steps.items() if not step.startswith(DEFINITION)}
 
 
 def chunks_before_the_one_that_is_held(tools: ToolsPod, number: int) -> dict[str, int]:
