@@ -166,6 +166,35 @@ def test_what_a_node_has_noted_falls_only_to_a_checkpoint_of_a_later_lsn(until, 
     assert [order.barred for order in plan_of_bars(tablespace, follower) if not order.barred] == ([False] if equal else [])
 
 
+BROUGHT_BACK = replace(copy("follower"), barred=True, barred_until=(4, 9))
+"""Its node's volume is of a snapshot of before the rebuild."""
+REBUILT = with_metadata(
+    with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(20),)),
+    annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9 until 4,12 verified of a-uuid"},
+)
+
+
+@pytest.mark.parametrize(
+    "tablespace", [REBUILT, with_status(REBUILT, uuid="a-uuid", replicas=())], ids=["equal since", "not compared since"]
+)
+def test_what_is_known_of_a_rebuilt_copy_does_not_free_the_old_one_that_a_snapshot_brought_back(tablespace):
+    assert not verdicts_in_force(tablespace, "a-uuid", nodes={FIRST: (BROUGHT_BACK,)})[FIRST].equal
+    assert [(order.node, order.barred) for order in plan_of_bars(tablespace, BROUGHT_BACK)] == [(FIRST, True)]
+
+
+def test_a_copy_that_a_snapshot_brought_back_is_free_once_a_later_checkpoint_finds_it_equal():
+    (order,) = plan_of_bars(REBUILT, BROUGHT_BACK)
+    told = replace(BROUGHT_BACK, barred_until=order.until)
+    assert plan_of_bars(REBUILT, told) == [], "it is told once"
+    (lifted,) = plan_of_bars(REBUILT, told, checkpoint("c", 21))
+    assert (lifted.barred, lifted.until) == (False, (4, 20))
+
+
+def test_a_copy_that_a_snapshot_brought_back_is_rebuilt_once_a_later_checkpoint_finds_it_different():
+    verdict = verdicts_in_force(REBUILT, "a-uuid", (checkpoint("c", 21, "flights"),), {FIRST: (BROUGHT_BACK,)})[FIRST]
+    assert (verdict.equal, verdict.lsn, verdict.compared_with_log) == (False, (4, 21), True)
+
+
 @pytest.mark.parametrize("leader", [(copy("leader"),), Unknown("it has just died")], ids=["led", "failing over"])
 def test_an_equal_verdict_of_a_time_that_the_log_lost_hides_no_later_difference(leader):
     """The volumes were put back to older copies: the log is in ledger 4 again, where a Checkpoint of now finds the copy different."""

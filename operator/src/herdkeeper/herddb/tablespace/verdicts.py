@@ -153,7 +153,8 @@ def verdicts_in_force(
     found = (*_doubted(tablespace, nodes, uuid, _weighed(_in_force(tablespace, uuid, compared))), *compared)
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
-    barred = _newest(_in_force(tablespace, uuid, _barred(nodes, uuid)))
+    brought_back = tuple(_brought_back(tablespace, nodes, uuid, known))
+    barred = _newest((*_in_force(tablespace, uuid, _barred(nodes, uuid)), *brought_back))
     failing = _failing(tablespace, nodes, uuid, {*wrong, *barred})
     # who is known to differ is not named anew with each entry: the status and the node's disk would be written as often
     miscounted = (verdict for verdict in _miscounted(nodes, uuid, wrong) if not _names_tables(known.get(verdict.node)))
@@ -290,6 +291,20 @@ def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verd
         lsn = copy.barred_until if isinstance(copy.barred_until, tuple) else copy.lsn
         if copy.barred is True and lsn is not None:
             yield Verdict(node, (max(lsn[0], 0), max(lsn[1], 0)), equal=False)  # nothing applied yet is -1
+
+
+def _brought_back(
+    tablespace: Tablespace | None, nodes: Mapping[str, NodeView | Unknown], uuid: str, known: Mapping[str, Verdict]
+) -> Iterable[Verdict]:
+    """Returns the bars that ended when their replicas were set aside, and stand again: the volume was put back to an older copy. What is
+    `known` of the rebuilt replica does not lift them, so they count for a later LSN.
+    """
+    dated = {node for node, copy in copies_of(nodes, uuid) if isinstance(copy.barred_until, tuple)}
+    for bar in _barred(nodes, uuid):
+        before = rebuilt(tablespace, bar.node, uuid) if tablespace is not None else None
+        if before is not None and bar.node in dated and not before.is_about(bar):
+            ledger, entry = before.until
+            yield replace(bar, lsn=max((ledger, entry + 1), known[bar.node].lsn if bar.node in known else bar.lsn))
 
 
 def _lifts(verdict: Verdict, bar: Verdict) -> bool:
