@@ -22,8 +22,9 @@ import herddb.utils.Bytes;
 import io.herdkeeper.node.internals.HerdInternals;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -152,18 +153,17 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         this.continuity = new LogContinuity(own, ledgers);
     }
 
-    /** Whether the newest ledger of the default tablespace has HerdDB's password: an earlier version of this program has founded the database. */
+    /**
+     * Whether the newest ledger of the default tablespace that is not lost has HerdDB's password: an earlier version of this program has
+     * founded the database. Where all are lost that version could not go on either.
+     */
     private static boolean hasHerdDBsPassword(LedgerList list, BookKeeper client) {
-        List<Long> ledgers = list.ofDefaultTablespace();
-        if (ledgers.isEmpty()) {
-            return false;
+        List<Long> newestFirst = list.ofDefaultTablespace().stream().sorted(Comparator.reverseOrder()).toList();
+        if (!newestFirst.isEmpty() && LogContinuity.metadata(client, newestFirst.get(0)) == null) {
+            LogContinuity.catchUp(client, newestFirst.get(0)); // the member of ZooKeeper that is asked may be behind
         }
-        LedgerMetadata newest = LogContinuity.metadata(client, Collections.max(ledgers));
-        if (newest == null) { // or the member of ZooKeeper that is asked is behind
-            LogContinuity.catchUp(client, Collections.max(ledgers));
-            newest = LogContinuity.metadata(client, Collections.max(ledgers));
-        }
-        return newest == null || Arrays.equals(newest.getPassword(), HERDDB_PASSWORD);
+        return newestFirst.stream().map(ledger -> LogContinuity.metadata(client, ledger)).filter(Objects::nonNull).findFirst()
+                .map(newest -> Arrays.equals(newest.getPassword(), HERDDB_PASSWORD)).orElse(false);
     }
 
     /** Whose log this is. */

@@ -97,6 +97,46 @@ class LedgerPasswordsTest {
     }
 
     @Test
+    void aNewTablespaceHasPasswordsOfItsOwnThoughTheNewestLedgerOfTheFirstOneIsLost() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
+            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
+            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(first, TableSpace.DEFAULT, "node"));
+            LogBench.write(herd, "in the first ledger");
+            herd.rollNewLedger();
+            bench.manager().getBookKeeper().deleteLedger(herd.getWriter().getLedgerId());
+            LogBench.lead(bench.open("leader"));
+            assertFalse(Arrays.equals(HERDDBS, bench.ledgers().get(0).getPassword()));
+        }
+    }
+
+    @Test
+    void aNewTablespaceHasPasswordsOfItsOwnThoughAllLedgersOfTheFirstOneAreLost() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
+            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
+            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(first, TableSpace.DEFAULT, "node"));
+            bench.manager().getBookKeeper().deleteLedger(herd.getWriter().getLedgerId());
+            LogBench.lead(bench.open("leader"));
+            assertFalse(Arrays.equals(HERDDBS, bench.ledgers().get(0).getPassword()));
+        }
+    }
+
+    @Test
+    void aNewTablespaceOfADatabaseOfAnEarlierVersionHasItsPasswordThoughTheNewestLedgerOfTheFirstOneIsLost() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
+            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
+            BookkeeperCommitLog herd = LogBench.lead(bench.openPlain(first, TableSpace.DEFAULT, "of before"));
+            LogBench.write(herd, "in the first ledger");
+            herd.rollNewLedger();
+            bench.manager().getBookKeeper().deleteLedger(herd.getWriter().getLedgerId());
+            LogBench.lead(bench.open("ours"));
+            assertArrayEquals(HERDDBS, bench.ledgers().get(0).getPassword());
+        }
+    }
+
+    @Test
     void whoKnowsHerdDBsPasswordNeitherFencesALedgerNorWritesIntoIt() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
