@@ -86,7 +86,7 @@ class OwnTablespace:
 
     def log_position(self) -> Object:
         """Where its log stands at its leader: everything that was acknowledged is at or before that."""
-        found: Object = json.loads(self.tools.run("sql_node", "--host", self.sql.host_of(self.sql.leader())))["log"]
+        found: Object = json.loads(self.tools.run("sql_node", "--host", self.sql.host_of(self.sql.leader())))["applied"]
         assert found["entryId"] >= 0, found
         return found
 

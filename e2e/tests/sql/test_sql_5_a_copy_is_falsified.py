@@ -156,7 +156,7 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
         f"INSERT INTO {TABLE} (id, payload) VALUES (1, '{WRITTEN}')",
     )
     # as if it had been made anew before: then it stays on the list, barred, until somebody has looked at it
-    at = said_by(stack, leader)["log"]
+    at = said_by(stack, leader)["applied"]
     annotate(stack, f"{follower}={at['ledgerId']},{at['entryId']}")
     writer.acknowledges()
 

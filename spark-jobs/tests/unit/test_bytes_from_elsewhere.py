@@ -56,7 +56,7 @@ _SEGMENT = SegmentManifest(
     run_id="r",
 )
 _LSN = {"ledgerId": 3, "entryId": 7}
-_NODE = [{"name": "app", "role": "leader", "ready": True, "log": _LSN, "counts": {"exact": True, "position": _LSN, "tables": {"t": 5}}}]
+_NODE = [{"name": "app", "role": "leader", "ready": True, "applied": _LSN, "counts": {"exact": True, "position": _LSN, "tables": {"t": 5}}}]
 _DIGEST = {"ledger": 3, "entry": 7, "tables": {"t": {"rows": 5, "digest": "0" * 32}}}
 
 

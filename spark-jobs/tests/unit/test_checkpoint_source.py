@@ -236,7 +236,7 @@ def node(status: int, body: object, certificate: str | None = None) -> Iterator[
 
 
 def test_a_leaders_log_position_is_found_under_its_tablespace() -> None:
-    body = [{"name": "herd", "log": None}, {"name": "demo", "log": {"ledgerId": 5, "entryId": 7}}]
+    body = [{"name": "herd", "applied": None}, {"name": "demo", "applied": {"ledgerId": 5, "entryId": 7}}]
     with node(200, body) as address:
         assert log_position(address, "DEMO") == Lsn(5, 7)
         with pytest.raises(CheckpointRetryable, match="'herd'"):

@@ -185,7 +185,7 @@ def test_the_leaders_rows_count_only_where_it_has_written_nothing_else(
     counts: object, ready: bool, words: LeaderCounts | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follow(monkeypatch)
-    body = [{"name": "demo", "role": "leader", "ready": ready, "log": {"ledgerId": 5, "entryId": 13}, "counts": counts}]
+    body = [{"name": "demo", "role": "leader", "ready": ready, "applied": {"ledgerId": 5, "entryId": 13}, "counts": counts}]
     monkeypatch.setattr(node_http, "_call", lambda *_: (200, body))
     found = choose_target(PlayedLog(), TargetRequest(leader_http="n0:9845")).leader  # type: ignore[arg-type]
     if isinstance(words, LeaderCounts):

@@ -109,13 +109,15 @@ def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
 
 
 def log_position(address: str, tablespace: str) -> Lsn:
-    """Returns the last entry of the tablespace's log that the node at `host:port` has written or read. Raises CheckpointRetryable."""
+    """Returns the last entry of the tablespace's log that the node at `host:port` has applied: of a leader, the last acknowledged. Raises
+    CheckpointRetryable.
+    """
     status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
     with _reading(address):
         found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
-        if not found or found[0]["log"] is None:
+        if not found or found[0]["applied"] is None:
             raise CheckpointRetryable(f"the node {address} does not report a log position of tablespace {tablespace!r} (status {status})")
-        return _position(found[0]["log"])
+        return _position(found[0]["applied"])
 
 
 def follower_digest(address: str, tablespace: str, lsn: Lsn, token: str, timeout_seconds: int) -> FollowerDigest | NotHeld:

@@ -17,8 +17,8 @@ import java.util.Map;
  * @param replicas         the nodes that ZooKeeper names as replicas, the leader among them
  * @param role             what this node does for it now
  * @param ready            whether that is the role which the metadata gives to this node
- * @param applied          the last entry whose effect is in this node's tables; null while booting
- * @param log              the last entry that this node has read or written; null while booting
+ * @param applied          the last entry whose effect is in this node's tables, of a leader the last acknowledged; null while booting
+ * @param log              the same, for jobs of earlier versions
  * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting, and when the
  *                         disk does not tell
  * @param recoverable      whether the log still has everything after {@code checkpoint}; null when that is null
