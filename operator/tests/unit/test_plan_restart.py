@@ -129,6 +129,18 @@ def test_no_node_may_be_evicted_while_others_run_a_tablespace_whose_log_is_lost_
         assert budgets(plan_both(replace(seen, nodes=nobody_runs_it))) == []
 
 
+@pytest.mark.parametrize(
+    "untold",
+    [Unknown("the operator has just started"), (replace(LOST, unreplayable=None),)],
+    ids=["it is not heard yet", "it boots again, and has not failed yet"],
+)
+def test_no_node_may_be_evicted_before_the_one_that_lost_the_log_says_that_it_has_it_back(untold):
+    records = {"flights": VersionedRecord(RECORD, 5, 1990.0)}
+    seen = replace(rolled(NEW, NEW), records=records, nodes={PODS[0]: (LEADER,), PODS[1]: untold}, declared=())
+    assert budgets(plan_both(guarded(seen))) == [], "none may be evicted still"
+    assert budgets(plan_both(replace(guarded(seen), nodes=CALM.nodes))) == [1]
+
+
 def test_whether_nodes_may_be_evicted_stays_while_zookeeper_can_not_be_read():
     away = replace(rolled(NEW, NEW), records=Unknown("no member answers"))
     assert budgets(plan_both(away)) == budgets(plan_both(guarded(away))) == []

@@ -75,15 +75,21 @@ def _unsettled(fleet: SqlFleet, pods: Sequence[str]) -> str | None:
 
 def most_away(fleet: SqlFleet) -> int:
     """Returns how many nodes may be evicted at a time: none while a node has lost the log of a tablespace that others still run. It is
-    Ready, since its other tablespaces serve, so the budget would let the last rows go. What is in force stays while that is unknown.
+    Ready, since its other tablespaces serve, so the budget would let the last rows go. None stays in force while that is unknown.
     """
+    budget = fleet.objects.get("PodDisruptionBudget", fleet.named.disruption_budget)
+    held = budget is not None and budget["spec"].get("maxUnavailable") == 0
     if isinstance(fleet.records, Unknown):
-        budget = fleet.objects.get("PodDisruptionBudget", fleet.named.disruption_budget)
-        return 1 if budget is None or budget["spec"].get("maxUnavailable") != 0 else 0
-    records = [found.record for found in fleet.records.values()]
-    return (
-        0 if any(_has_lost(fleet, record, node) and _why_last(fleet, record, node) for record in records for node in record.replicas) else 1
-    )
+        return 0 if held else 1
+    replicas = [(found.record, node) for found in fleet.records.values() for node in found.record.replicas]
+    lost = any(_has_lost(fleet, record, node) and _why_last(fleet, record, node) for record, node in replicas)
+    return 0 if lost or (held and any(_may_have_lost(fleet, record, node) for record, node in replicas)) else 1
+
+
+def _may_have_lost(fleet: SqlFleet, record: TablespaceRecord, node: str) -> bool:
+    """Whether a node may have lost the log, and does not tell: it is silent, or boots and has not failed yet."""
+    copy = _replica(fleet, record, node) if node in fleet.present else None
+    return isinstance(copy, Unknown) or (copy is not None and copy.role == "booting" and copy.unreplayable is None)
 
 
 def _has_lost(fleet: SqlFleet, record: TablespaceRecord, node: str) -> bool:
