@@ -26,13 +26,24 @@ import org.apache.calcite.plan.volcano.VolcanoPlanner;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.RelRoot;
 import org.apache.calcite.rel.convert.ConverterRule;
+import org.apache.calcite.rel.core.Aggregate;
+import org.apache.calcite.rel.core.Filter;
+import org.apache.calcite.rel.core.Join;
 import org.apache.calcite.rel.core.JoinRelType;
+import org.apache.calcite.rel.core.Project;
+import org.apache.calcite.rel.core.Sort;
 import org.apache.calcite.rel.logical.LogicalJoin;
+import org.apache.calcite.rel.logical.LogicalProject;
 import org.apache.calcite.rel.rules.CoreRules;
+import org.apache.calcite.rel.rules.FilterAggregateTransposeRule;
+import org.apache.calcite.rel.rules.SemiJoinRule.ProjectToSemiJoinRule.ProjectToSemiJoinRuleConfig;
+import org.apache.calcite.rel.rules.SortProjectTransposeRule;
 import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rel.type.RelDataTypeSystem;
 import org.apache.calcite.rel.type.RelDataTypeSystemImpl;
 import org.apache.calcite.rex.RexBuilder;
+import org.apache.calcite.rex.RexNode;
+import org.apache.calcite.rex.RexUtil;
 import org.apache.calcite.schema.SchemaPlus;
 import org.apache.calcite.sql.SqlNode;
 import org.apache.calcite.sql.parser.SqlParseException;
@@ -64,6 +75,23 @@ public final class PlannerImpl implements Planner {
     private static final ViewExpander NO_VIEWS = (type, query, schema, view) -> {
         throw new UnsupportedOperationException("HerdDB has no views");
     };
+    /** Not for a COUNT or MAX of all rows: it has a row also where there are none. */
+    private static final RelOptRule GROUPS_TO_SEMI_JOIN = ProjectToSemiJoinRuleConfig.DEFAULT.withOperandSupplier(
+            query -> query.operand(Project.class).oneInput(
+                    asked -> asked.operand(Join.class).predicate(PlannerImpl::keepsTheLeft).inputs(
+                            left -> left.operand(RelNode.class).anyInputs(),
+                            right -> right.operand(Aggregate.class).predicate(PlannerImpl::hasGroups).anyInputs()))).toRule();
+    /** Not for a COUNT or MAX of all rows: where HAVING is false, such as {@code ? = 1}, there is no row of it. */
+    private static final RelOptRule FILTER_BELOW_GROUPS = FilterAggregateTransposeRule.Config.DEFAULT.withOperandSupplier(
+            having -> having.operand(Filter.class).oneInput(
+                    rows -> rows.operand(Aggregate.class).predicate(PlannerImpl::hasGroups).anyInputs())).toRule();
+    /**
+     * Not where a column comes twice, as for {@code SELECT k … ORDER BY k + 0}. Without the hidden one Calcite takes the sorted rows for those of
+     * the table, which HerdDB asks for in no order.
+     */
+    private static final RelOptRule SORT_BELOW_PROJECT = SortProjectTransposeRule.Config.DEFAULT.withOperandSupplier(
+            sort -> sort.operand(Sort.class).oneInput(
+                    rows -> rows.operand(LogicalProject.class).predicate(PlannerImpl::hasEachOnce).anyInputs())).toRule();
     /** Not those of ON: Calcite joins such a query with one of the two tables alone. */
     private static final HepProgram QUERIES_TO_JOINS = HepProgram.builder().addRuleCollection(
             List.of(CoreRules.FILTER_SUB_QUERY_TO_CORRELATE, CoreRules.PROJECT_SUB_QUERY_TO_CORRELATE)).build();
@@ -87,6 +115,13 @@ public final class PlannerImpl implements Planner {
         planner.removeRule(CoreRules.AGGREGATE_REMOVE); // which takes groups for rows beside AVG and an expression (Calcite 1.32)
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE); // HerdDB merges no parts that are sorted below another operator
         planner.removeRule(CoreRules.SORT_UNION_TRANSPOSE);
+        planner.removeRule(CoreRules.SORT_PROJECT_TRANSPOSE);
+        planner.addRule(SORT_BELOW_PROJECT);
+        planner.removeRule(CoreRules.FILTER_AGGREGATE_TRANSPOSE);
+        planner.addRule(FILTER_BELOW_GROUPS);
+        planner.removeRule(CoreRules.JOIN_TO_SEMI_JOIN); // which is for what has no groups
+        planner.removeRule(CoreRules.PROJECT_TO_SEMI_JOIN);
+        planner.addRule(GROUPS_TO_SEMI_JOIN);
         // which HerdDB can't execute of all joins
         replaceJoinRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE,
                 join -> join.getJoinType() == JoinRelType.INNER && join.analyzeCondition().isEqui());
@@ -97,6 +132,19 @@ public final class PlannerImpl implements Planner {
         for (RelTraitDef<?> trait : config.getTraitDefs()) {
             planner.addRelTraitDef(trait);
         }
+    }
+
+    private static boolean keepsTheLeft(Join join) {
+        return join.getJoinType() == JoinRelType.INNER || join.getJoinType() == JoinRelType.LEFT;
+    }
+
+    private static boolean hasGroups(Aggregate aggregate) {
+        return aggregate.getGroupCount() > 0;
+    }
+
+    private static boolean hasEachOnce(Project project) {
+        List<RexNode> columns = project.getProjects();
+        return !project.containsOver() && columns.stream().map(RexUtil::removeCast).distinct().count() == columns.size();
     }
 
     /** The rule for some joins alone. Calcite has another plan for the rest. */

@@ -64,6 +64,7 @@ class NullsAndTextsTest {
         "NOT (b NOT IN (SELECT k FROM u))|1",
         "b NOT IN (SELECT k FROM u) AND k < 4|2",
         "b NOT IN (SELECT k FROM u) OR k = 3|2 3 4",
+        "b IS NOT DISTINCT FROM b OR b NOT IN (SELECT n FROM u WHERE NULLIF(n, 1) > n)|1 2 3 4",
         "b NOT IN (SELECT k FROM u) AND EXISTS (SELECT 1 FROM u WHERE k + 1 = t.k)|2",
         "b NOT IN (SELECT y.k FROM u y WHERE EXISTS (SELECT 1 FROM t z WHERE z.k = y.k))|2 4",
         "EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.n < t.b)|",
@@ -170,6 +171,10 @@ class NullsAndTextsTest {
         "SELECT s, b, k FROM t WHERE b NOT IN (SELECT n FROM u WHERE n > 0) ORDER BY k LIMIT 5|[[bb, 2, 2], [a, 4, 4]]",
         "SELECT s, MAX(CASE WHEN k < 4 THEN b END) FROM t GROUP BY s ORDER BY s|[[a, 1], [bb, 2], [null, null]]",
         "SELECT s, COUNT(k), AVG(b), MAX(k + 1) FROM t GROUP BY s ORDER BY s|[[a, 2, 2, 5], [bb, 1, 2, 3], [null, 1, null, 4]]",
+        "SELECT t.k FROM t, (SELECT COUNT(*) AS c FROM e) x ORDER BY t.k|[[1], [2], [3], [4]]",
+        "SELECT k FROM t ORDER BY k + 0 DESC, k|[[4], [3], [2], [1]]",
+        "SELECT COALESCE(k, 7) AS c FROM t ORDER BY c DESC, k|[[4], [3], [2], [1]]",
+        "SELECT k, b, s FROM t ORDER BY k + 0 DESC|[[4, 4, a], [3, null, null], [2, 2, bb], [1, 1, a]]",
         "SELECT x.k FROM t x JOIN u y ON x.k = y.k WHERE x.b > y.n OR x.b IS NULL|[]",
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b IS NOT DISTINCT FROM y.n ORDER BY x.k|[[1, 1], [3, 5]]",
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b = y.n OR x.b IS NULL AND y.n IS NULL ORDER BY x.k|[[1, 1], [3, 5]]",
@@ -179,6 +184,12 @@ class NullsAndTextsTest {
         "SELECT k FROM t x WHERE b IN (SELECT y.n FROM u y WHERE y.k = x.k)|[[1]]"})
     void noPartOfAQueryIsLost(String query, String rows) throws Exception {
         assertEquals(rows, read(query).toString());
+    }
+
+    @Test
+    void aCountHasNoRowWhereItsHavingIsFalse() throws Exception {
+        assertEquals("[]", read("SELECT COUNT(*) FROM t HAVING ? = 1", 0).toString());
+        assertEquals("[[4]]", read("SELECT COUNT(*) FROM t HAVING ? = 1", 1).toString());
     }
 
     @ParameterizedTest
