@@ -167,7 +167,7 @@ def test_openshift_is_recognized_by_the_users_of_its_namespaces_and_a_setting_de
 
 def test_an_api_server_that_does_not_list_its_groups_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(main.time, "sleep", pauses.append)
+    monkeypatch.setattr(main, "time", SimpleNamespace(sleep=pauses.append))  # other threads sleep, too
     answers: list[Any] = [ApiException(status=503), True]
 
     def ask() -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 from kazoo.exceptions import NoNodeError
 from played_bookie import CRC32C, PlayedBookie, ledger
@@ -109,7 +110,7 @@ class PlayedLog:
         self.save()
 
     def save(self) -> None:
-        self.file.write_bytes(pickle.dumps(self.metadata))
+        store(self.file, self.metadata)
 
     @property
     def options(self) -> dict[str, str]:
@@ -180,4 +181,11 @@ def found(file: Path) -> Iterator[PlayedMetadata]:
     before = dict(metadata.told)
     yield metadata
     if metadata.told != before:
-        file.write_bytes(pickle.dumps(metadata))
+        store(file, metadata)
+
+
+def store(file: Path, metadata: PlayedMetadata) -> None:
+    """Who reads the file meanwhile gets all of it."""
+    written = file.with_name(f"{file.name}.{uuid4().hex}")
+    written.write_bytes(pickle.dumps(metadata))
+    written.replace(file)

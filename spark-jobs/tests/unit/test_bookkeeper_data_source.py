@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import pickle
 import runpy
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -438,7 +440,8 @@ def test_a_query_that_ends_by_itself_waits_for_what_was_confirmed_when_it_began(
         log.metadata.addresses = {} if len(slept) == 1 else addresses
         log.save()
 
-    monkeypatch.setattr("herdkeeper_jobs.datasource.stream.time.sleep", while_it_waits)
+    # of the stream alone: other threads sleep, too
+    monkeypatch.setattr("herdkeeper_jobs.datasource.stream.time", SimpleNamespace(sleep=while_it_waits, monotonic=time.monotonic))
     changes, offset = stream.read(offset)
     assert (keys_of(changes), offset["position"], len(slept)) == (["c"], "3,4", 2)
     assert stream.read(offset)[1] == offset
