@@ -182,6 +182,11 @@ def test_what_is_known_of_a_rebuilt_copy_does_not_free_the_old_one_that_a_snapsh
     assert [(order.node, order.barred) for order in plan_of_bars(tablespace, BROUGHT_BACK)] == [(FIRST, True)]
 
 
+def test_a_bar_of_which_the_disk_does_not_tell_the_lsn_stands_on_a_copy_that_was_rebuilt_before():
+    untold = replace(BROUGHT_BACK, lsn=(4, 9), barred_until=Unknown("the disk does not show it"))
+    assert not verdicts_in_force(REBUILT, "a-uuid", nodes={FIRST: (untold,)})[FIRST].equal
+
+
 def test_a_copy_that_a_snapshot_brought_back_is_free_once_a_later_checkpoint_finds_it_equal():
     (order,) = plan_of_bars(REBUILT, BROUGHT_BACK)
     told = replace(BROUGHT_BACK, barred_until=order.until)

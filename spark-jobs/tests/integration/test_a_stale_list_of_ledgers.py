@@ -61,11 +61,11 @@ class Link:
             except OSError:  # it does not lead
                 follower.close()
                 continue
+            self._to_followers.append(follower)  # before the question whether it is cut, which comes behind the end of all of these
+            self._to_leader.append(leader)
             if self._cut:
                 _end([follower, leader])
                 continue
-            self._to_followers.append(follower)
-            self._to_leader.append(leader)
             Thread(target=self._ask, args=(follower, leader), daemon=True).start()
             Thread(target=self._tell, args=(leader, follower), daemon=True).start()
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
 
 from kazoo.exceptions import NoNodeError
 from played_bookie import CRC32C, PlayedBookie, ledger
@@ -26,6 +25,7 @@ from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablesp
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.datasource import BookKeeperDataSource
 from herdkeeper_jobs.datasource.options import SourceOptions
+from herdkeeper_jobs.storage.stored_path import replace_file
 
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0",), 1, 60000)
 NAMES = ("b0", "b1", "b2")
@@ -110,7 +110,7 @@ class PlayedLog:
         self.save()
 
     def save(self) -> None:
-        store(self.file, self.metadata)
+        replace_file(self.file, pickle.dumps(self.metadata))
 
     @property
     def options(self) -> dict[str, str]:
@@ -181,11 +181,4 @@ def found(file: Path) -> Iterator[PlayedMetadata]:
     before = dict(metadata.told)
     yield metadata
     if metadata.told != before:
-        store(file, metadata)
-
-
-def store(file: Path, metadata: PlayedMetadata) -> None:
-    """Who reads the file meanwhile gets all of it."""
-    written = file.with_name(f"{file.name}.{uuid4().hex}")
-    written.write_bytes(pickle.dumps(metadata))
-    written.replace(file)
+        replace_file(file, pickle.dumps(metadata))

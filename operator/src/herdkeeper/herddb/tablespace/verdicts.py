@@ -153,14 +153,15 @@ def verdicts_in_force(
     found = (*_doubted(tablespace, nodes, uuid, _weighed(_in_force(tablespace, uuid, compared))), *compared)
     known = _weighed(_in_force(tablespace, uuid, found))
     wrong = {node for node, verdict in known.items() if not verdict.equal}
-    brought_back = tuple(_brought_back(tablespace, nodes, uuid, known))
-    barred = _newest((*_in_force(tablespace, uuid, _barred(nodes, uuid)), *brought_back))
+    bars = tuple(_barred(nodes, uuid))
+    # an older program notes no LSN with a bar, so that any verdict counts for more
+    undated = {node for node, copy in copies_of(nodes, uuid) if copy.barred_until is None}
+    brought_back = _brought_back(tablespace, uuid, [bar for bar in bars if bar.node not in undated], known)
+    barred = _newest((*_in_force(tablespace, uuid, bars), *brought_back))
     failing = _failing(tablespace, nodes, uuid, {*wrong, *barred})
     # who is known to differ is not named anew with each entry: the status and the node's disk would be written as often
     miscounted = (verdict for verdict in _miscounted(nodes, uuid, wrong) if not _names_tables(known.get(verdict.node)))
     weighed = _weighed(_in_force(tablespace, uuid, (*found, *miscounted, *failing)))
-    # an older program notes no LSN with a bar, so that any verdict counts for more
-    undated = {node for node, copy in copies_of(nodes, uuid) if copy.barred_until is None}
     beaten = {node for node, bar in barred.items() if node in weighed and (node in undated or _lifts(weighed[node], bar))}
     return {**weighed, **{node: bar for node, bar in barred.items() if node not in beaten}}
 
@@ -293,18 +294,15 @@ def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verd
             yield Verdict(node, (max(lsn[0], 0), max(lsn[1], 0)), equal=False)  # nothing applied yet is -1
 
 
-def _brought_back(
-    tablespace: Tablespace | None, nodes: Mapping[str, NodeView | Unknown], uuid: str, known: Mapping[str, Verdict]
-) -> Iterable[Verdict]:
-    """Returns the bars that ended when their replicas were set aside, and stand again: the volume was put back to an older copy. What is
-    `known` of the rebuilt replica does not lift them, so they count for a later LSN.
+def _brought_back(tablespace: Tablespace | None, uuid: str, bars: Iterable[Verdict], known: Mapping[str, Verdict]) -> Iterable[Verdict]:
+    """Returns the bars of replicas that were set aside: they ended then, and stand again, so the volume was put back to an older copy.
+    What is `known` of the rebuilt replica does not lift them, so they count for a later LSN.
     """
-    dated = {node for node, copy in copies_of(nodes, uuid) if isinstance(copy.barred_until, tuple)}
-    for bar in _barred(nodes, uuid):
+    for bar in bars:
         before = rebuilt(tablespace, bar.node, uuid) if tablespace is not None else None
-        if before is not None and bar.node in dated and not before.is_about(bar):
+        if before is not None and not before.is_about(bar):
             ledger, entry = before.until
-            yield replace(bar, lsn=max((ledger, entry + 1), known[bar.node].lsn if bar.node in known else bar.lsn))
+            yield replace(bar, lsn=max((ledger, entry + 1), known.get(bar.node, bar).lsn))
 
 
 def _lifts(verdict: Verdict, bar: Verdict) -> bool:

@@ -115,13 +115,10 @@ public final class PlannerImpl implements Planner {
         planner.removeRule(CoreRules.AGGREGATE_REMOVE); // which takes groups for rows beside AVG and an expression (Calcite 1.32)
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE); // HerdDB merges no parts that are sorted below another operator
         planner.removeRule(CoreRules.SORT_UNION_TRANSPOSE);
-        planner.removeRule(CoreRules.SORT_PROJECT_TRANSPOSE);
-        planner.addRule(SORT_BELOW_PROJECT);
-        planner.removeRule(CoreRules.FILTER_AGGREGATE_TRANSPOSE);
-        planner.addRule(FILTER_BELOW_GROUPS);
-        planner.removeRule(CoreRules.JOIN_TO_SEMI_JOIN); // which is for what has no groups
-        planner.removeRule(CoreRules.PROJECT_TO_SEMI_JOIN);
-        planner.addRule(GROUPS_TO_SEMI_JOIN);
+        planner.removeRule(CoreRules.JOIN_TO_SEMI_JOIN); // which takes a COUNT or MAX of all rows for a question whether there are any
+        replaceRule(CoreRules.SORT_PROJECT_TRANSPOSE, SORT_BELOW_PROJECT);
+        replaceRule(CoreRules.FILTER_AGGREGATE_TRANSPOSE, FILTER_BELOW_GROUPS);
+        replaceRule(CoreRules.PROJECT_TO_SEMI_JOIN, GROUPS_TO_SEMI_JOIN);
         // which HerdDB can't execute of all joins
         replaceJoinRule(EnumerableRules.ENUMERABLE_MERGE_JOIN_RULE,
                 join -> join.getJoinType() == JoinRelType.INNER && join.analyzeCondition().isEqui());
@@ -149,9 +146,13 @@ public final class PlannerImpl implements Planner {
 
     /** The rule for some joins alone. Calcite has another plan for the rest. */
     private void replaceJoinRule(RelOptRule rule, Predicate<LogicalJoin> some) {
-        planner.removeRule(rule);
-        planner.addRule(((ConverterRule) rule).config.withConversion(LogicalJoin.class, some,
+        replaceRule(rule, ((ConverterRule) rule).config.withConversion(LogicalJoin.class, some,
                 Convention.NONE, EnumerableConvention.INSTANCE, "Some" + rule.getClass().getSimpleName()).toRule());
+    }
+
+    private void replaceRule(RelOptRule rule, RelOptRule by) {
+        planner.removeRule(rule);
+        planner.addRule(by);
     }
 
     @Override

@@ -76,9 +76,7 @@ class LedgerPasswordsTest {
     @Test
     void aNewTablespaceOfADatabaseOfAnEarlierVersionHasItsPassword() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
-            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
-            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
-            LogBench.write(LogBench.lead(bench.openPlain(first, TableSpace.DEFAULT, "of before")), "before");
+            LogBench.write(LogBench.lead(bench.openPlain(firstTablespace(bench), TableSpace.DEFAULT, "of before")), "before");
             LogBench.write(LogBench.lead(bench.open("ours")), "ours");
             assertArrayEquals(HERDDBS, bench.ledgers().get(0).getPassword());
         }
@@ -87,9 +85,7 @@ class LedgerPasswordsTest {
     @Test
     void aNewTablespaceHasPasswordsOfItsOwnThoughAMemberOfZooKeeperDoesNotShowTheNewestLedgerOfTheFirstOneYet() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
-            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
-            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
-            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(first, TableSpace.DEFAULT, "node"));
+            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(firstTablespace(bench), TableSpace.DEFAULT, "node"));
             bench.hideUntilAWrite(herd.getWriter().getLedgerId());
             LogBench.lead(bench.open("leader"));
             assertFalse(Arrays.equals(HERDDBS, bench.ledgers().get(0).getPassword()));
@@ -99,12 +95,10 @@ class LedgerPasswordsTest {
     @Test
     void aNewTablespaceHasPasswordsOfItsOwnThoughTheNewestLedgerOfTheFirstOneIsLost() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
-            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
-            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
-            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(first, TableSpace.DEFAULT, "node"));
+            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(firstTablespace(bench), TableSpace.DEFAULT, "node"));
             LogBench.write(herd, "in the first ledger");
             herd.rollNewLedger();
-            bench.manager().getBookKeeper().deleteLedger(herd.getWriter().getLedgerId());
+            loseNewestLedger(bench, herd);
             LogBench.lead(bench.open("leader"));
             assertFalse(Arrays.equals(HERDDBS, bench.ledgers().get(0).getPassword()));
         }
@@ -113,10 +107,8 @@ class LedgerPasswordsTest {
     @Test
     void aNewTablespaceHasPasswordsOfItsOwnThoughAllLedgersOfTheFirstOneAreLost() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
-            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
-            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
-            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(first, TableSpace.DEFAULT, "node"));
-            bench.manager().getBookKeeper().deleteLedger(herd.getWriter().getLedgerId());
+            BookkeeperCommitLog herd = LogBench.lead(bench.manager().createCommitLog(firstTablespace(bench), TableSpace.DEFAULT, "node"));
+            loseNewestLedger(bench, herd);
             LogBench.lead(bench.open("leader"));
             assertFalse(Arrays.equals(HERDDBS, bench.ledgers().get(0).getPassword()));
         }
@@ -125,12 +117,10 @@ class LedgerPasswordsTest {
     @Test
     void aNewTablespaceOfADatabaseOfAnEarlierVersionHasItsPasswordThoughTheNewestLedgerOfTheFirstOneIsLost() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
-            bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
-            String first = bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
-            BookkeeperCommitLog herd = LogBench.lead(bench.openPlain(first, TableSpace.DEFAULT, "of before"));
+            BookkeeperCommitLog herd = LogBench.lead(bench.openPlain(firstTablespace(bench), TableSpace.DEFAULT, "of before"));
             LogBench.write(herd, "in the first ledger");
             herd.rollNewLedger();
-            bench.manager().getBookKeeper().deleteLedger(herd.getWriter().getLedgerId());
+            loseNewestLedger(bench, herd);
             LogBench.lead(bench.open("ours"));
             assertArrayEquals(HERDDBS, bench.ledgers().get(0).getPassword());
         }
@@ -161,5 +151,15 @@ class LedgerPasswordsTest {
             LogBench.write(leader, "goes on");
             assertEquals(List.of("acknowledged", "goes on"), LogBench.fenceAndReplay(bench.open("next")));
         }
+    }
+
+    /** Makes the default tablespace; returns its uuid. */
+    private static String firstTablespace(LogBench bench) throws Exception {
+        bench.metadata().ensureDefaultTableSpace("node", "node", 0, 1);
+        return bench.metadata().describeTableSpace(TableSpace.DEFAULT).uuid;
+    }
+
+    private static void loseNewestLedger(LogBench bench, BookkeeperCommitLog log) throws Exception {
+        bench.manager().getBookKeeper().deleteLedger(log.getWriter().getLedgerId());
     }
 }
