@@ -86,7 +86,7 @@ def test_an_audit_that_did_not_tell_what_it_found_is_no_success(pods, why: str):
     assert (summary.fields["phase"], summary.fields["completedAt"]) == ("Failed", "2026-06-01T20:00:00Z")
     assert (summary.health.status, summary.health.reason) == ("Unknown", Reason.RESULT_UNKNOWN)
     assert summary.health.message.startswith(f"its result is unknown: its Job succeeded, but {why}")
-    fix = f"See the log of its pod, if it still exists (kubectl logs job/{JOB}), and create another audit"
+    fix = f"See the log of its pod, if it still exists (kubectl logs -n demo job/{JOB}), and create another audit"
     assert summary.health.message.endswith(fix)
     assert "findingsTotal" not in summary.fields
 
@@ -94,7 +94,7 @@ def test_an_audit_that_did_not_tell_what_it_found_is_no_success(pods, why: str):
 def test_one_with_a_destination_is_told_where_its_findings_may_be():
     destination = VolumeDestination(persistent_volume_claim=ClaimDestination(claim_name="audits"))
     message = summarize_audit(replace(seen(), audit=with_spec(AUDIT, destination=destination))).health.message
-    assert f"(kubectl logs job/{JOB}) and in the table audit_runs at its destination, and create another audit" in message
+    assert f"(kubectl logs -n demo job/{JOB}) and in the table audit_runs at its destination, and create another audit" in message
 
 
 def test_the_words_of_a_pod_that_was_not_seen_to_end_are_waited_for():

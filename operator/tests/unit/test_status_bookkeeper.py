@@ -84,7 +84,8 @@ def test_bookies_whose_lost_copies_nobody_replaces_are_not_healthy_unless_their_
     disabled = replace(HEALTHY, replication_enabled=False)
     health = summary(disabled).health
     assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_DISABLED)
-    assert "kubectl exec bk-bookie-0-0 -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e" in health.message
+    assert f"kubectl exec -n {CLUSTER.metadata.namespace} bk-bookie-0-0 " in health.message
+    assert "bk-bookie-0-0 -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e" in health.message
     assert summary(disabled, cluster=with_spec(CLUSTER, auto_recovery=AutoRecovery(enabled=False))).health.status == "True"
 
 

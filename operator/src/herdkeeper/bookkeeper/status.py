@@ -190,7 +190,8 @@ def _health(fleet: BookieFleet, serving: list[int], states: Mapping[int, str]) -
         return Health("False", Reason.AUTORECOVERY_NOT_READY, serve)
     disabled = isinstance(fleet.metadata, LedgersMetadata) and not fleet.metadata.replication_enabled
     if fleet.cluster.spec.auto_recovery.enabled and disabled:
-        how = f"`kubectl exec {named.pod((serving or numbers.existing)[0])} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
+        pod = f"-n {fleet.cluster.metadata.namespace} {named.pod((serving or numbers.existing)[0])}"
+        how = f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         off = "the bookies serve, but autorecovery is disabled in BookKeeper's metadata, so lost copies are not replaced"
         return Health("False", Reason.AUTORECOVERY_DISABLED, f"{off}: enable it with {how}")
     leaving = f"; being drained: {', '.join(map(named.stateful_set, numbers.leaving))}" if numbers.leaving else ""

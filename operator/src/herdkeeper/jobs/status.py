@@ -58,7 +58,7 @@ def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
     table = " and in the table audit_runs at its destination" if audit.spec.destination is not None else ""
     message = (
         f"its result is unknown{paused}: its Job succeeded, but its driver's termination message {fault}. See the log of its pod, if "
-        f"it still exists (kubectl logs job/{run.fields['job']}){table}, and create another audit"
+        f"it still exists (kubectl logs -n {audit.metadata.namespace} job/{run.fields['job']}){table}, and create another audit"
     )
     return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed", "failure": message})
 

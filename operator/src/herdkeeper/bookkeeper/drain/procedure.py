@@ -24,6 +24,8 @@ MOST_LEDGERS = 30_000
 MOST_RECORD_BYTES = 1_000_000
 """Bytes of a round's record, which must fit into a ConfigMap (1 MiB). A ledger of many segments takes more of them."""
 
+_LATER = "cancel the drain (set the field as it was), and drain the bookie once the log has released ledgers"
+
 
 class Mode(Enum):
     """How a bookie is registered."""
@@ -295,14 +297,15 @@ def _why_not_record(bookie: DrainingBookie) -> Wait | None:
     """Returns why a round can't record what the bookie holds, or None."""
     if len(bookie.shares) > MOST_LEDGERS:
         return Wait(
-            Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains at most {MOST_LEDGERS}"
+            Reason.DRAIN_FAILED,
+            f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains at most {MOST_LEDGERS}: {_LATER}",
         )
     size = len(record_of(bookie.shares)) + sum(len(f"{share.ledger_id}\n") for share in bookie.shares if not share.closed)
     if size > MOST_RECORD_BYTES:
         return Wait(
             Reason.DRAIN_FAILED,
             f"the ledgers of {bookie.bookie_id} have too many segments: the drain's record of them would have {size} bytes, of "
-            f"{MOST_RECORD_BYTES} that fit",
+            f"{MOST_RECORD_BYTES} that fit: {_LATER}",
         )
     return None
 

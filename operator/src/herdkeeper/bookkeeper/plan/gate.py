@@ -68,7 +68,7 @@ def _autorecovery(fleet: BookieFleet, running: tuple[int, ...]) -> str | None:
         pod = fleet.named.pod(min(running, default=0))
         return (
             "autorecovery is disabled in the metadata, so lost copies would not be replaced; enable it with "
-            f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
+            f"`kubectl exec -n {fleet.cluster.metadata.namespace} {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
         )
     enabled = fleet.cluster.spec.auto_recovery.enabled
     if enabled and fleet.known_metadata.auditor is None:

@@ -1,7 +1,7 @@
 """Fewer SQL nodes: the conditions for removing one, and the cleanup afterwards (docs/decisions/0317).
 
-The highest numbers go first. A node is removed in this order: replicas elsewhere, leaderships, its replicas, the pod, its claim under
-deletionPolicy Delete, its record in ZooKeeper.
+The highest numbers go first. A node is removed in this order: replicas elsewhere, leaderships, its replicas, the pod, its record in
+ZooKeeper, its claim under deletionPolicy Delete.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def scale_down(fleet: SqlFleet) -> ScaleDown:
 
 
 def forget_gone_nodes(fleet: SqlFleet, zookeeper_address: str) -> tuple[Action, ...]:
-    """Delete what is left of surplus nodes that no record names and that have no pod. The record goes last: it shows the node."""
+    """Delete what is left of surplus nodes that no record names and that have no pod. The record goes first: its
+    deletion fails if a tablespace names the node by now, and then the claim stays.
+    """
     metadata = _metadata(fleet)
     if isinstance(metadata, Unknown) or fleet.unread:
         return ()
@@ -88,8 +90,8 @@ def forget_gone_nodes(fleet: SqlFleet, zookeeper_address: str) -> tuple[Action, 
 
     claims = [fleet.objects.get(CLAIM, name) for name in fleet.objects.claims if gone(name.removeprefix(names.DATA_CLAIM_PREFIX))]
     return (
-        *(deletions(claims, Reason.LEFT) if fleet.cluster.spec.deletion_policy == "Delete" else ()),
         *(ForgetNode(zookeeper_address, named.herd_root, node) for node in registered if gone(node)),
+        *(deletions(claims, Reason.LEFT) if fleet.cluster.spec.deletion_policy == "Delete" else ()),
     )
 
 
@@ -195,5 +197,5 @@ def _later(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], going
             if node in found.record.replicas:
                 sentences.append(f"Moving the replica of {name} from {node} to a node that stays")
         claim = f"{'Deleting' if cluster.spec.deletion_policy == 'Delete' else 'Keeping'} the claim {names.DATA_CLAIM_PREFIX}{node}"
-        sentences += [f"Stopping {node}", claim, f"Removing {node} from HerdDB's nodes"]
+        sentences += [f"Stopping {node}", f"Removing {node} from HerdDB's nodes", claim]
     return tuple(sentences)
