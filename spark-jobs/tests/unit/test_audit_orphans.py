@@ -38,7 +38,7 @@ def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: s
         (of_log(6, "u2"), KNOWN, None),
         (of_log(6, "u9"), KNOWN, "the tablespace u9 no longer exists (it was 'orders')"),
         (of_log(6, "u9", "stranger"), KNOWN, None),
-        (of_log(6, "u9"), replace(KNOWN, tablespaces=None), None),
+        (of_log(6, "u9"), replace(KNOWN, all_decodable=False), None),
         (of_log(7), replace(KNOWN, tablespaces=frozenset({"u2"})), "the tablespace u1 no longer exists (it was 'orders')"),
         (of_log(6), TablespaceLogs(), None),
         (of_log(6, application="pulsar"), KNOWN, None),
@@ -47,7 +47,7 @@ def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: s
     ],
     ids=[
         *("listed", "not listed", "its list can't be read", "no such tablespace", "no such tablespace, of a database elsewhere"),
-        *("the tablespaces can't be read", "listed for a dropped tablespace", "nothing is known", "another application"),
+        *("a tablespace can't be read", "listed for a dropped tablespace", "nothing is known", "another application"),
         *("a rehearsal", "no custom metadata"),
     ],
 )
@@ -102,7 +102,7 @@ GONE = (FindingKind.LEDGER_UNREADABLE, Severity.CRITICAL, 7, None, None, None)
         (LOG, LOG, [GONE]),
         (LOG, replace(LOG, ledgers={"u1": frozenset({6})}), []),
         (LOG, replace(LOG, tablespaces=frozenset()), []),
-        (LOG, replace(LOG, tablespaces=None), []),
+        (LOG, replace(LOG, tablespaces=frozenset({"u2"}), all_decodable=False), []),
         (replace(LOG, ledgers={"u2": frozenset({6, 7})}), replace(LOG, ledgers={"u2": frozenset({6, 7})}), []),
     ],
     ids=["listed", "dropped meanwhile", "of a dropped tablespace", "of an unknown tablespace", "of a log in another cluster"],
@@ -160,7 +160,12 @@ def test_a_log_that_lost_all_of_its_ledgers_is_told_unless_another_cluster_may_h
 
 def test_what_cannot_be_decoded_is_unknown() -> None:
     found = read_tablespace_logs(catalog_of(zookeeper(ledgers__u1=b"rubbish", tableSpaces__orders=b"rubbish")))
-    assert (found.ledgers["u1"], found.tablespaces) == (None, None)
+    assert (found.ledgers["u1"], found.tablespaces, found.all_decodable) == (None, frozenset(), False)
+
+
+def test_an_undecodable_tablespace_hides_no_lost_ledger_of_another_one() -> None:
+    assert told_as_lost(zookeeper(tableSpaces__other=b"rubbish")) == [7]
+    assert told_as_lost(zookeeper(tableSpaces__orders=b"rubbish")) == [], "its log may belong to a tablespace that is dropped"
 
 
 def test_nothing_is_known_of_a_cluster_of_another_layout() -> None:

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 from places import all_files, write
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from restore_situations import IDENTITY, PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper_jobs.checkpoint import attempts, removal
 from herdkeeper_jobs.checkpoint.attempts import KEPT_MILLIS, Attempt, expire_attempts, noted
+from herdkeeper_jobs.checkpoint.data_files import write_tables
 from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.manifests.manifest import CommittedManifest, tablespace_folder
 from herdkeeper_jobs.storage.stored_path import StoredPath, modified_millis, remove_file
 
@@ -113,6 +117,27 @@ def test_nothing_goes_while_a_manifest_can_not_be_read_or_is_not_listed(place: S
     remove_file(committed.path)
     assert expire_attempts(folder, listed_elsewhere) == 0
     assert all_files(folder) >= {name for name in there if name.startswith("data/")}
+
+
+def test_what_a_task_writes_after_its_attempt_has_failed_is_noted(
+    spark: SparkSession, place: StoredPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed, folder = committed_at(place), tablespace_folder(place, IDENTITY)
+    before = all_files(folder)
+    rows = spark.createDataFrame([(0, b"", b"")], "table_index int, row_key binary, row_value binary")
+    tokens = []
+
+    def fail() -> None:
+        with noted(folder, "run") as attempt:
+            tokens.append(attempt.token)
+            write_tables(rows, (PARENT,), ParquetFolder(folder), attempt)
+
+    with pytest.raises(PySparkException):
+        fail()
+    write(folder / f"data/run/parent/p-00001-0-{tokens[0]}01234567.parquet", b"of a task that still ran")
+    monkeypatch.setattr(attempts, "KEPT_MILLIS", -KEPT_MILLIS)
+    assert expire_attempts(folder, committed) == 1
+    assert all_files(folder) == before
 
 
 @pytest.mark.parametrize("tables", [[], ["t"]], ids=["nothing was written", "a file is there"])

@@ -102,11 +102,10 @@ def test_a_run_of_which_a_task_failed_leaves_no_file_of_it(spark: SparkSession, 
     columns = {"table_index": pa.array([0, 1], pa.int32()), "row_key": [key, b"no long"], "row_value": [value, b""]}
     of_another_driver = "data/run-1/numbers/p-00000-0-another.parquet"
     write(place / of_another_driver, b"rows")
+    attempt = Attempt.begin(place, "run-1")
     with pytest.raises(PySparkException, match="7 bytes of key column 'k'"):
-        write_tables(
-            spark.createDataFrame(pa.table(columns)).coalesce(1), (NUMBERS, EMPTY), ParquetFolder(place), Attempt.begin(place, "run-1")
-        )
-    assert all_files(place) == {of_another_driver}
+        write_tables(spark.createDataFrame(pa.table(columns)).coalesce(1), (NUMBERS, EMPTY), ParquetFolder(place), attempt)
+    assert all_files(place) == {of_another_driver, f"attempts/run-1.{attempt.token}"}, "the note stays for tasks that still run"
 
 
 def test_each_table_has_a_folder_of_its_own_in_that_of_its_run_whatever_its_name(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from places import all_files, write
 from played_bookie import PATIENCE_SECONDS
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
+from herdkeeper_jobs.checkpoint import removal
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.checkpoint.removal_cli import main
 from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
@@ -147,6 +148,28 @@ def test_a_checkpoint_that_was_made_again_while_a_removal_had_stopped_is_left_al
         with pytest.raises(Killed):
             remove_checkpoint(place, "run-1", leaving)
     assert checkpoint(place, "run-3", 7, file_of("run-3", "new")) == leaving
+    remove_checkpoint(place, "run-1", leaving)
+    assert read_manifest(place / leaving).run_id == "run-3"
+    require_whole(place)
+    assert not [name for name in all_files(place) if "removed-by" in name]
+
+
+@pytest.mark.parametrize("step", ["_own_manifest", "take_name_of"], ids=["behind the manifest's reading", "before its removal"])
+def test_a_checkpoint_that_was_made_again_while_a_removal_stood_still_is_left_alone(
+    place: StoredPath, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    leaving, _ = situation(place)
+    real = getattr(removal, step)
+
+    def paused(*arguments: Any) -> object:
+        """Another removal of the run ends before this one goes on, and another run makes the checkpoint again."""
+        monkeypatch.setattr(removal, step, real)
+        read = real(*arguments) if step == "_own_manifest" else None
+        remove_checkpoint(place, "run-1", leaving)
+        assert checkpoint(place, "run-3", 7, file_of("run-3", "new")) == leaving
+        return real(*arguments) if read is None else read
+
+    monkeypatch.setattr(removal, step, paused)
     remove_checkpoint(place, "run-1", leaving)
     assert read_manifest(place / leaving).run_id == "run-3"
     require_whole(place)

@@ -31,12 +31,14 @@ class TablespaceLogs:
 
     ledgers: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
     """The ledgers of a log by tablespace uuid; None for an undecodable list."""
-    tablespaces: frozenset[str] | None = frozenset()
-    """Uuids of the existing tablespaces; None if a record is undecodable."""
+    tablespaces: frozenset[str] = frozenset()
+    """Uuids of the existing tablespaces whose records are decodable."""
     nodes: frozenset[str] = frozenset()
     """Ids of the SQL nodes."""
     only_cluster: bool = False
     """Whether no other BookKeeper cluster is known that could have one of these logs."""
+    all_decodable: bool = True
+    """Whether no tablespace's record is undecodable, so that there are no tablespaces but these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
     uuid, leader = tablespace_of(metadata), _text(metadata.custom("leader"))
     if _text(metadata.custom("application")) != "herddb" or uuid is None:
         return None
-    if logs.tablespaces is not None and uuid not in logs.tablespaces and (uuid in logs.ledgers or leader in logs.nodes):
+    if logs.all_decodable and uuid not in logs.tablespaces and (uuid in logs.ledgers or leader in logs.nodes):
         return f"the tablespace {uuid} no longer exists (it was {_text(metadata.custom('tablespacename'))!r})"
     ledgers = logs.ledgers.get(uuid)
     if ledgers is None or metadata.ledger_id in ledgers:
@@ -88,7 +90,7 @@ def lost_ledgers(catalog: LedgerCatalog, rule: OrphanRule, admits: Callable[[int
             detail=f"the log of tablespace {uuid} has it, but BookKeeper has no metadata of it: nobody can read its entries",
         )
         for ledger, uuid in sorted(suspects.items())
-        if logs.tablespaces is not None and uuid in logs.tablespaces and ledger in (logs.ledgers.get(uuid) or ())
+        if uuid in logs.tablespaces and ledger in (logs.ledgers.get(uuid) or ())
     )
 
 
@@ -115,10 +117,11 @@ def read_tablespace_logs(catalog: LedgerCatalog) -> TablespaceLogs:
     if not any(catalog.root == ledgers_root(key) for key in keys):
         return TablespaceLogs()
     roots = [root for root in map(herd_root, keys) if _names_below(catalog, root) is not None]
-    tablespaces = [_tablespaces(catalog, root) for root in roots]
+    tablespaces = [uuid for root in roots for uuid in _tablespaces(catalog, root)]
     return TablespaceLogs(
         ledgers={uuid: ledgers for root in roots for uuid, ledgers in _ledgers(catalog, root).items()},
-        tablespaces=frozenset(uuid for own in tablespaces for uuid in own or ()) if None not in tablespaces else None,
+        tablespaces=frozenset(uuid for uuid in tablespaces if uuid is not None),
+        all_decodable=None not in tablespaces,
         nodes=frozenset(node for root in roots for node in catalog.names_below(nodes_path(root))),
         only_cluster=all(_names_below(catalog, root) == [] for root in map(ledgers_root, keys) if root != catalog.root),
     )
@@ -145,13 +148,15 @@ def _active(data: bytes) -> frozenset[int] | None:
         return None
 
 
-def _tablespaces(catalog: LedgerCatalog, root: str) -> list[str] | None:
-    """Returns uuids; None if a record is undecodable."""
+def _tablespaces(catalog: LedgerCatalog, root: str) -> list[str | None]:
+    """Returns uuids; None for an undecodable record."""
     names = catalog.names_below(tablespaces_path(root))
+    return [_uuid(data) for data in catalog.contents([tablespace_path(root, name) for name in names]) if data is not None]
+
+
+def _uuid(data: bytes) -> str | None:
     try:
-        return [
-            decode_tablespace(data).uuid for data in catalog.contents([tablespace_path(root, name) for name in names]) if data is not None
-        ]
+        return decode_tablespace(data).uuid
     except MalformedDataError:
         return None
 

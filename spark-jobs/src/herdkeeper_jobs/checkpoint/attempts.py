@@ -1,9 +1,9 @@
 """Notes which attempts of runs write files, so that the files of killed ones go some time.
 
 An attempt first creates the empty file `<tablespace folder>/attempts/<run>.<token>`; the names of all its files have the token. It removes
-the note once a manifest names its files, or once they are removed. A killed driver may live on, on a node that was taken for lost, and
-commit yet. So only what is KEPT_MILLIS old goes, by the clock of the place, and nothing that a manifest names. Files without a note stay:
-somebody may have moved the manifest of a whole checkpoint away.
+the note once a manifest names its files, or once they are removed. If a task fails, others may still write, so the note stays. A killed
+driver may live on, on a node that was taken for lost, and commit yet. So only what is KEPT_MILLIS old goes, by the clock of the place, and
+nothing that a manifest names. Files without a note stay: somebody may have moved the manifest of a whole checkpoint away.
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ class Attempt:
         replace_file(attempt._note, b"")
         return attempt
 
+    def hands_out_tasks(self) -> None:
+        """Notes that tasks write from now on, which may outlive a failure of the attempt. Raises OSError."""
+        replace_file(self._note, b"tasks")
+
+    @property
+    def handed_out_tasks(self) -> bool:
+        """Raises OSError."""
+        return self._note.read_bytes() != b""
+
     def discard(self, files: Sequence[StoredPath]) -> None:
         """Tries to remove its files, of which no manifest names one. The note stays where some stay."""
         if remove_uncommitted(files):
@@ -75,13 +84,13 @@ class Attempt:
 
 @contextlib.contextmanager
 def noted(folder: StoredPath, run_id: str) -> Iterator[Attempt]:
-    """An attempt, whose note stays unless the block fails before it has written a file."""
+    """An attempt, whose note stays unless the block fails before tasks write files."""
     attempt = Attempt.begin(folder, run_id)
     try:
         yield attempt
     except Exception:
         with contextlib.suppress(OSError):
-            if not attempt.files:
+            if not attempt.files and not attempt.handed_out_tasks:
                 attempt.end()
         raise
 

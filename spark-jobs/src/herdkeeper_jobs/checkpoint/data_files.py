@@ -31,6 +31,7 @@ from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.attempts import Attempt
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
+from herdkeeper_jobs.checkpoint.removal import remove_uncommitted
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder, batches_in
 from herdkeeper_jobs.errors import InvariantViolated
@@ -112,12 +113,13 @@ def write_tables(
         return _write_task(batches, open_table)
 
     found: list[list[Row]] = [[] for _ in tables]
+    attempt.hands_out_tasks()
     try:
         for row in map_in_tasks(rows, write, _RESULT_SCHEMA).collect():
             found[row["table_index"]].append(row)
     except Exception:
         with contextlib.suppress(OSError):
-            attempt.discard(attempt.files)
+            remove_uncommitted(attempt.files)  # other tasks may still write, so the note stays
         raise
     written = []
     for of_table in found:

@@ -29,7 +29,7 @@ from herdkeeper_jobs.storage.stored_path import (
     remove_empty_folder,
     remove_file,
     sync_folder,
-    take_name,
+    take_name_of,
 )
 
 _log = structlog.get_logger()
@@ -97,14 +97,15 @@ def _remove(path: StoredPath, run_id: str, *, only_own: bool) -> Removed:
     current = next((found for found in (tombstone, path) if found.is_file()), None)
     if current is None:
         return Removed(False, *_sweep(folder, {run_id}, named_files(folder)))
+    content = current.read_bytes()
     outline = _own_manifest(current, path)
     if only_own and outline.run_id != run_id:
         return Removed(False, *_sweep(folder, {run_id}, named_files(folder)))
     files = _files_of(folder, outline)
-    is_there = path.is_file() and path.read_bytes() == current.read_bytes()
+    is_there = path.is_file() and path.read_bytes() == content
     others = named_files(folder, without=path if is_there else None)
-    if is_there:
-        take_name(path, tombstone)
+    if is_there and not take_name_of(path, tombstone, content):
+        return Removed(False, 0, 0, 0)  # this pod stood still meanwhile: another one removed this checkpoint, and a run made it again
     removed = delete([file for file in files if file not in others])
     swept = _sweep(folder, {run_id, outline.run_id}, others)
     if not manifests_in(folder):

@@ -200,6 +200,27 @@ def take_name(path: StoredPath, other: StoredPath) -> None:
             raise ValueError(f"{path} and {other} are not at the same place")
 
 
+def take_name_of(path: StoredPath, other: StoredPath, content: bytes) -> bool:
+    """As `take_name`, for a file with this content. Returns False if it has another one by now: then it keeps its name."""
+    match path, other:
+        case Path(), Path():
+            take_name(path, other)
+            if other.read_bytes() == content:
+                return True
+            link_once(other, path)
+            sync_folder(path.parent)
+            return False
+        case ObjectPath(), ObjectPath():
+            other.write(content)
+            if is_same := path.read_bytes() == content:
+                path.unlink()
+            else:
+                other.unlink()
+            return is_same
+        case _:
+            raise ValueError(f"{path} and {other} are not at the same place")
+
+
 def remove_file(path: StoredPath) -> int | None:
     """Removes a file; returns its size, or None if it did not exist."""
     try:
