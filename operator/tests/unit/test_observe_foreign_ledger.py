@@ -24,13 +24,13 @@ class Kept:
     """Znodes by path."""
 
     def __init__(self, found: Mapping[str, bytes]) -> None:
-        self._found = found
+        self.found = dict(found)
 
     def read(self, path: str) -> tuple[bytes, int] | None:
-        return (self._found[path], 0) if path in self._found else None
+        return (self.found[path], 0) if path in self.found else None
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        return tuple(map(self._found.get, paths))
+        return tuple(map(self.found.get, paths))
 
 
 class KeptByLook(Kept):
@@ -66,6 +66,12 @@ def test_listed_ledgers_of_others_and_those_that_are_not_there_yet_are_not_the_d
     """A cluster that was made anew gives the listed ids to whoever writes next. The oldest ledgers may have been dropped."""
     znodes = listing(listed, {ledger: ledger_of(owner) for ledger, owner in owners.items()})
     assert _first_foreign_ledger(znodes, HERD, LEDGERS, RECORDS) == why
+
+
+def test_in_a_cluster_that_no_bookie_has_begun_no_listed_ledger_exists() -> None:
+    znodes = listing((4,), {})
+    cast(Kept, znodes).found.pop(f"{LEDGERS}/LAYOUT")
+    assert str(_first_foreign_ledger(znodes, HERD, LEDGERS, RECORDS)).startswith("none of the ledgers")
 
 
 def test_a_ledger_whose_metadata_cant_be_read_is_not_called_another_logs() -> None:

@@ -178,6 +178,12 @@ def test_a_database_takes_its_logs_and_then_its_metadata_with_it():
     assert (done.present, done.reason) == (False, Reason.DATA_DELETED)
 
 
+def test_a_database_whose_log_another_bookkeeper_has_keeps_its_lists_and_its_volumes():
+    plan = herddb_plan(claim("data-db-herddb-0"), root=True, foreign_ledger="ledger 7 is of another log")
+    assert gives_up(plan)
+    assert "what is below /demo/db/herd in ZooKeeper and in volume claims was left behind: the BookKeeperCluster bk" in plan.actions[0].message
+
+
 @pytest.mark.parametrize(
     ("situation", "seen"),
     [("ZooKeeper does not answer", {"root": Unknown("silence")}), ("its log is not known any more", {"root": True, "bookkeeper": None})],

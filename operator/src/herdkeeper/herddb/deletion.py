@@ -5,20 +5,23 @@ from __future__ import annotations
 from herdkeeper.herddb.state.fleet import SqlFleet
 from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import DeleteLogs, DeleteZnodes, Plan
-from herdkeeper.planning.deletion import DONE, take_down, wait_or_give_up, waiting_for_users
+from herdkeeper.planning.deletion import DONE, given_up, take_down, wait_or_give_up, waiting_for_users
 from herdkeeper.shared.dependents import Dependents
 from herdkeeper.shared.unknown import Unknown
 
 
 def plan_herddb_deletion(fleet: SqlFleet, waited: float) -> Plan:
     """Wait for tablespaces that drop their data, then take the nodes down, then delete volumes, generated Secret, logs and metadata.
-    Retained tablespaces are no reason to wait: outside their database they don't exist.
+    Retained tablespaces are no reason to wait: outside their database they don't exist. All stays if the log is elsewhere.
     """
     if waiting := waiting_for_users(Dependents(deleting=fleet.dependents.deleting)):
         return waiting
+    root = fleet.named.herd_root
+    if isinstance(fleet.foreign_ledger, str):  # the ledgers are in another BookKeeperCluster, and without their list nobody finds them
+        why = f"the BookKeeperCluster {fleet.cluster.spec.book_keeper_ref.name} does not have this database's log: {fleet.foreign_ledger}"
+        return given_up(f"what is below {root} in ZooKeeper and in volume claims", why)
     if plan := take_down(fleet.objects, ("PersistentVolumeClaim", "Secret")):
         return plan
-    root = fleet.named.herd_root
     log = fleet.log
     match fleet.root:
         case False:

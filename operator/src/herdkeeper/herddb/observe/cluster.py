@@ -20,7 +20,7 @@ from herdkeeper.clients.look import make_room
 from herdkeeper.clients.nodes import nodes_of_doubted
 from herdkeeper.clients.stack import ensemble_disruption, servers_disruption
 from herdkeeper.clients.zookeeper import EnsembleError, Znodes
-from herdkeeper.codecs.bookkeeper.layout import decode_layout, ledger_path
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
 from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
 from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path, tablespace_of
 from herdkeeper.codecs.herddb.node import node_path, nodes_path
@@ -141,10 +141,9 @@ def _first_foreign_ledger(
     znodes: Znodes, herd_root: str, ledgers_root: str, records: Mapping[str, VersionedRecord]
 ) -> str | Unknown | None:
     stored = znodes.read(f"{ledgers_root}/LAYOUT")
-    if stored is None:
-        return None  # no bookie has begun: no ledger can open, which is told first
     try:
-        layout = decode_layout(stored[0])
+        # without a layout no bookie has begun, and no ledger exists wherever it is looked for
+        layout = LedgerLayout.LONG_HIERARCHICAL if stored is None else decode_layout(stored[0])
         for name, uuid in sorted((name, each.record.uuid) for name, each in records.items()):
             listed = znodes.read(ledgers_path(herd_root, uuid))
             ledgers = () if listed is None else decode_ledgers(listed[0]).active
