@@ -318,7 +318,7 @@ def test_a_batch_in_autocommit_at_which_the_leader_changes_is_never_repeated() -
 def test_a_batch_in_autocommit_that_finds_no_leader_for_its_rest_is_not_told_to_have_had_no_effect(node: Node) -> None:
     """Who repeats it, as after any other OperationalError, would have the first lists twice."""
     connection = connect(node, autocommit=True)
-    hasty = replace(connection._settings.patience, deadline_seconds=0.3)
+    hasty = replace(connection._settings.patience, deadline_seconds=2.0)  # longer than the first batch takes
     connection._settings = replace(connection._settings, patience=hasty)
     node.script = once(leads(MessageType.EXECUTE_STATEMENTS, b""), MessageType.EXECUTE_STATEMENTS, follows)
     with pytest.raises(dbapi.OutcomeUnknown, match="what was changed before may be durable"):
