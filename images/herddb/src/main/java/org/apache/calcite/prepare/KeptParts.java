@@ -2,6 +2,7 @@ package org.apache.calcite.prepare;
 
 import herddb.model.StatementExecutionException;
 import java.util.List;
+import org.apache.calcite.plan.RelOptPredicateList;
 import org.apache.calcite.plan.RelOptUtil;
 import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.RelShuttleImpl;
@@ -17,6 +18,7 @@ import org.apache.calcite.rex.RexFieldAccess;
 import org.apache.calcite.rex.RexLiteral;
 import org.apache.calcite.rex.RexNode;
 import org.apache.calcite.rex.RexShuttle;
+import org.apache.calcite.rex.RexSimplify;
 import org.apache.calcite.rex.RexUtil;
 import org.apache.calcite.sql.SqlKind;
 import org.apache.calcite.sql.fun.SqlStdOperatorTable;
@@ -32,9 +34,11 @@ import org.apache.calcite.sql.type.SqlTypeName;
 final class KeptParts extends RelShuttleImpl {
 
     private final RexBuilder builder;
+    private final RexSimplify simplification;
 
     KeptParts(RexBuilder builder) {
         this.builder = builder;
+        this.simplification = new RexSimplify(builder, RelOptPredicateList.EMPTY, RexUtil.EXECUTOR);
     }
 
     @Override
@@ -89,12 +93,17 @@ final class KeptParts extends RelShuttleImpl {
 
     private RexNode hidden(RexNode condition) {
         List<RexNode> parts = RelOptUtil.conjunctions(condition);
-        List<RexNode> kept = parts.stream().map(part -> part instanceof RexCall call && joinsNulls(call) ? mark(part) : part).toList();
+        List<RexNode> kept = parts.stream().map(part -> joinsNulls(part) ? mark(part) : part).toList();
         return kept.equals(parts) ? condition : RexUtil.composeConjunction(builder, kept);
     }
 
-    /** Whether Calcite could take it for a condition of a join. */
-    private boolean joinsNulls(RexCall condition) {
+    /** Whether Calcite, which simplifies conditions, could take a part of it for a condition of a join. */
+    private boolean joinsNulls(RexNode condition) {
+        RexNode simple = RexUtil.pullFactors(builder, simplification.simplifyUnknownAsFalse(condition));
+        return RelOptUtil.conjunctions(simple).stream().anyMatch(part -> part instanceof RexCall call && isNotDistinct(call));
+    }
+
+    private boolean isNotDistinct(RexCall condition) {
         RexCall call = RelOptUtil.collapseExpandedIsNotDistinctFromExpr(condition, builder);
         return call.getKind() == SqlKind.IS_NOT_DISTINCT_FROM
                 && call.getOperands().stream().noneMatch(value -> value instanceof RexLiteral || value instanceof RexDynamicParam);

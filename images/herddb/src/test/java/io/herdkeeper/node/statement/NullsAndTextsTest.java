@@ -180,6 +180,12 @@ class NullsAndTextsTest {
         "SELECT x.k, y.k FROM t x JOIN u y ON x.b = y.n OR x.b IS NULL AND y.n IS NULL ORDER BY x.k|[[1, 1], [3, 5]]",
         "SELECT x.k, y.k FROM t x LEFT JOIN u y ON x.b IS NOT DISTINCT FROM y.n ORDER BY x.k|[[1, 1], [2, null], [3, 5], [4, null]]",
         "SELECT x.k, y.k FROM t x, u y WHERE x.b IS NOT DISTINCT FROM y.n ORDER BY x.k|[[1, 1], [3, 5]]",
+        "SELECT x.k, y.k FROM t x JOIN u y ON NOT (x.b IS DISTINCT FROM y.n) ORDER BY x.k|[[1, 1], [3, 5]]",
+        "SELECT x.k, y.k FROM t x, u y WHERE (x.b IS DISTINCT FROM y.n) IS FALSE ORDER BY x.k|[[1, 1], [3, 5]]",
+        "SELECT x.k, y.k FROM t x, u y WHERE (x.b IS NOT DISTINCT FROM y.n) = TRUE ORDER BY x.k|[[1, 1], [3, 5]]",
+        "SELECT x.k, y.k FROM t x, u y WHERE x.b IS NOT DISTINCT FROM y.n AND x.k > 0 OR x.b IS NOT DISTINCT FROM y.n AND x.k < 0 ORDER BY x.k|[[1, 1], [3, 5]]",
+        "SELECT x.k, y.k FROM t x, u y WHERE CASE WHEN x.b IS DISTINCT FROM y.n THEN FALSE ELSE TRUE END ORDER BY x.k|[[1, 1], [3, 5]]",
+        "SELECT x.k, y.k FROM t x, u y WHERE NOT (x.b IS DISTINCT FROM y.n OR x.k > 9) ORDER BY x.k|[[1, 1], [3, 5]]",
         "SELECT k FROM t x WHERE NOT EXISTS (SELECT 1 FROM u y WHERE y.n = x.b) ORDER BY k|[[2], [3], [4]]",
         "SELECT k FROM t x WHERE b IN (SELECT y.n FROM u y WHERE y.k = x.k)|[[1]]"})
     void noPartOfAQueryIsLost(String query, String rows) throws Exception {
