@@ -95,6 +95,9 @@ public final class PlannerImpl implements Planner {
     /** Not those of ON: Calcite joins such a query with one of the two tables alone. */
     private static final HepProgram QUERIES_TO_JOINS = HepProgram.builder().addRuleCollection(
             List.of(CoreRules.FILTER_SUB_QUERY_TO_CORRELATE, CoreRules.PROJECT_SUB_QUERY_TO_CORRELATE)).build();
+    /** In place of the rule that makes GROUPING SETS and FILTERs of DISTINCT beside other functions: HerdDB knows neither. */
+    private static final HepProgram DISTINCT_TO_JOINS = HepProgram.builder().addRuleInstance(
+            CoreRules.AGGREGATE_EXPAND_DISTINCT_AGGREGATES_TO_JOIN).build();
 
     private final FrameworkConfig config;
     private final CalciteConnectionConfig connection;
@@ -113,6 +116,7 @@ public final class PlannerImpl implements Planner {
         RelOptUtil.registerDefaultRules(planner, connection.materializationsEnabled(), false);
         planner.removeRule(CoreRules.AGGREGATE_CASE_TO_FILTER); // HerdDB would compute SUM(x) for SUM(CASE WHEN … THEN x END)
         planner.removeRule(CoreRules.AGGREGATE_REMOVE); // which takes groups for rows beside AVG and an expression (Calcite 1.32)
+        planner.removeRule(CoreRules.AGGREGATE_EXPAND_DISTINCT_AGGREGATES);
         planner.removeRule(EnumerableRules.ENUMERABLE_MERGE_UNION_RULE); // HerdDB merges no parts that are sorted below another operator
         planner.removeRule(CoreRules.SORT_UNION_TRANSPOSE);
         planner.removeRule(CoreRules.JOIN_TO_SEMI_JOIN); // which takes a COUNT or MAX of all rows for a question whether there are any
@@ -191,12 +195,17 @@ public final class PlannerImpl implements Planner {
         RelNode rows = converter.flattenTypes(root.rel, true);
         if (queries.needNulls()) {
             QueryOperands.refuseInexact(rows);
-            HepPlanner joins = new HepPlanner(QUERIES_TO_JOINS, null, true, null, RelOptCostImpl.FACTORY);
-            joins.setRoot(rows);
-            rows = joins.findBestExp();
+            rows = rewritten(rows, QUERIES_TO_JOINS);
         }
         rows = RelDecorrelator.decorrelateQuery(rows, conversion.getRelBuilderFactory().create(cluster, null));
+        rows = rewritten(rows, DISTINCT_TO_JOINS);
         return root.withRel(rows.accept(new KeptParts(cluster.getRexBuilder())));
+    }
+
+    private static RelNode rewritten(RelNode rows, HepProgram rules) {
+        HepPlanner rewriter = new HepPlanner(rules, null, true, null, RelOptCostImpl.FACTORY);
+        rewriter.setRoot(rows);
+        return rewriter.findBestExp();
     }
 
     private CalciteCatalogReader catalog() {
