@@ -14,13 +14,11 @@ def plan_herddb_deletion(fleet: SqlFleet, waited: float) -> Plan:
     """Wait for tablespaces that drop their data, then take the nodes down, then delete volumes, generated Secret, logs and metadata.
     Retained tablespaces are no reason to wait: outside their database they don't exist. All stays if the log is elsewhere.
     """
-    if waiting := waiting_for_users(Dependents(deleting=fleet.dependents.deleting)):
-        return waiting
     root = fleet.named.herd_root
-    if isinstance(fleet.foreign_ledger, str):  # the ledgers are in another BookKeeperCluster, and without their list nobody finds them
-        why = f"the BookKeeperCluster {fleet.cluster.spec.book_keeper_ref.name} does not have this database's log: {fleet.foreign_ledger}"
-        return given_up(f"what is below {root} in ZooKeeper and in volume claims", why)
-    if plan := take_down(fleet.objects, ("PersistentVolumeClaim", "Secret")):
+    plan = waiting_for_users(Dependents(deleting=fleet.dependents.deleting)) or _keep_what_finds_the_log(fleet)
+    if plan is None:
+        plan = take_down(fleet.objects, ("PersistentVolumeClaim", "Secret"))
+    if plan is not None:
         return plan
     log = fleet.log
     match fleet.root:
@@ -33,3 +31,11 @@ def plan_herddb_deletion(fleet: SqlFleet, waited: float) -> Plan:
             return wait_or_give_up(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
         case _:
             return wait_or_give_up(waited, f"{root} in ZooKeeper and the ledgers of its log", "the BookKeeperCluster no longer exists")
+
+
+def _keep_what_finds_the_log(fleet: SqlFleet) -> Plan | None:
+    """Leaves all behind if the log is in another BookKeeperCluster: without their list nobody finds its ledgers."""
+    if not isinstance(fleet.foreign_ledger, str):
+        return None
+    why = f"the BookKeeperCluster {fleet.cluster.spec.book_keeper_ref.name} does not have this database's log: {fleet.foreign_ledger}"
+    return given_up(f"what is below {fleet.named.herd_root} in ZooKeeper and in volume claims", why)
