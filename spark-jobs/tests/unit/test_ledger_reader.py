@@ -31,6 +31,7 @@ from herdkeeper_jobs.bookkeeper.reader import (
     DEFAULT_SETTINGS,
     ENTRY_SCHEMA,
     EntryUnreadableError,
+    LastConfirmed,
     LastConfirmedUnknownError,
     PartitionSpec,
     ReadSettings,
@@ -430,6 +431,20 @@ def test_a_late_bookie_is_waited_for_when_it_alone_may_know_or_when_all_are_to_b
     timer.start()
     with served(*bookies) as addresses:
         assert end_of_confirmed(ledger(4, None, NAMES, quorums), addresses, how).entry_id == 19
+    timer.join()
+
+
+def test_a_late_bookie_is_waited_for_while_another_one_was_emptied() -> None:
+    """What both alone acknowledged is on no bookie that answered before."""
+    bookies = trio(4, 20)
+    for entry_id in range(11, 21):
+        del bookies[2].entries[4, entry_id]
+    bookies[1].entries.clear()
+    bookies[0].holds_until = threading.Event()
+    timer = threading.Timer(1.0, bookies[0].holds_until.set)
+    timer.start()
+    with served(*bookies) as addresses:
+        assert end_of_confirmed(ledger(4, None, NAMES), addresses, HASTY) == LastConfirmed(19)
     timer.join()
 
 

@@ -268,6 +268,39 @@ def test_an_open_ledger_of_which_bookies_that_are_away_may_have_the_end_is_not_c
     assert (result.summary.entries, result.summary.copies_verified) == (10, 30)
 
 
+@pytest.mark.parametrize(
+    ("quorums", "kept", "away", "doubted"),
+    [
+        ((3, 2), ("b0",), "b2", "b1 (lacks what it should have), b2"),
+        ((3, 2), ("b0", "b2"), None, None),
+        ((3, 3), ("b0",), "b2", None),
+        ((2, 2), ("b0", "b2"), "b2", "b1 (lacks what it should have), b2"),
+    ],
+    ids=["one emptied, one away", "one emptied", "all must acknowledge", "striped"],
+)
+def test_an_emptied_bookie_does_not_tell_an_open_ledgers_end(
+    quorums: tuple[int, int], kept: tuple[str, ...], away: str | None, doubted: str | None
+) -> None:
+    """b1 should have confirmed entries and has none: entries 10 to 12 may have been on it and on the one that is away."""
+    bookies = [PlayedBookie(full((1, 9))) if name in kept else PlayedBookie() for name in NAMES]
+    with served(*bookies) as addresses:
+        there = {name: address for name, address in addresses.items() if name != away}
+        result = audited(PlayedCatalog(there, versioned(ledger(1, None, NAMES, quorums))))
+    told = [f"2 of 3 bookies of the open ledger 1 don't tell what is confirmed: {doubted}"] if doubted else []
+    assert [finding.detail for finding in result.findings if finding.kind is FindingKind.END_UNKNOWN] == told
+    assert result.summary.entries == 9
+
+
+def test_a_bookie_that_had_to_store_nothing_of_an_open_ledger_yet_tells_its_end() -> None:
+    """Entry 0 is confirmed, and only b0 and b1 should have it."""
+    bookies = [PlayedBookie(full((1, 1))), PlayedBookie(full((1, 1))), PlayedBookie()]
+    with served(*bookies) as addresses:
+        there = {name: address for name, address in addresses.items() if name != "b0"}
+        result = audited(PlayedCatalog(there, versioned(ledger(1, None, NAMES, (2, 2)))))
+    assert FindingKind.END_UNKNOWN not in [finding.kind for finding in result.findings]
+    assert result.summary.entries == 1
+
+
 def test_only_the_ledgers_of_the_filter_are_audited() -> None:
     bookies = [PlayedBookie(full((1, 9), (2, 9), (3, 9))) for _ in NAMES]
     with served(*bookies) as addresses:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, EntryDigest, entry_digest
-from herdkeeper.codecs.bookkeeper.metadata import NO_ENTRY, DigestType, LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata
 from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
 from herdkeeper_jobs.bookkeeper.connection import (
@@ -39,6 +39,8 @@ _ENTRY_OVERHEAD = 64
 """Bytes added to an entry's payload when work is divided: header, digest, and the work per entry."""
 _MISSES_BEFORE_MOVING = 3
 """After so many missing entries of a bookie, others are asked first."""
+_Outcome = int | str | None
+"""A bookie's LAC; None: it has no entry of the ledger; or why it does not tell, empty while it is asked."""
 
 ENTRY_SCHEMA = pa.schema(
     [
@@ -193,52 +195,81 @@ def end_of_confirmed(
 
     The maximum over the answering bookies is safe. The writer puts its current LAC into each entry, so each such value was confirmed.
     Recovery never closes a ledger below a confirmed entry. Fewer answers only give an older LAC: if as many bookies as the ack quorum don't
-    answer, later entries may be on them alone. The entry before the last segment is
-    confirmed, too, since a writer starts a segment after its LAC. An entry's own id proves nothing: it may not be acknowledged yet.
+    answer, later entries may be on them alone. A bookie that has nothing, though it should have confirmed entries, counts as one of these:
+    it lost them, perhaps with later ones. The entry before the last segment is confirmed, too, since a writer starts a segment after its
+    LAC. An entry's own id proves nothing: it may not be acknowledged yet.
 
     All bookies are asked at once; late ones are left out once enough others have answered. Raises LastConfirmedUnknownError if no bookie of
     the last segment answered.
     """
     if metadata.last_entry_id is not None:
         return LastConfirmed(metadata.last_entry_id)
-    segment = metadata.segments[-1]
     ask = partial(_lac_or_reason, metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
-    asked = [in_thread(partial(ask, bookie_id)) for bookie_id in segment.bookies]
-    _wait_for_enough(asked, metadata.ack_quorum, settings.speculative_read_seconds)
-    outcomes = [answer.result() if answer.done() else "" for answer in asked]
-    lacs = [lac for lac in outcomes if isinstance(lac, int)]
-    if not lacs:
+    asked = [in_thread(partial(ask, bookie_id)) for bookie_id in metadata.segments[-1].bookies]
+    _wait_for_enough(metadata, asked, settings.speculative_read_seconds)
+    outcomes = _outcomes(asked)
+    if all(isinstance(outcome, str) for outcome in outcomes):
         reasons = "; ".join(reason for reason in outcomes if isinstance(reason, str) and reason)
         raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie reported its LAC: {reasons}")
-    silent = [bookie_id for bookie_id, outcome in zip(segment.bookies, outcomes, strict=True) if not isinstance(outcome, int)]
+    untold = _untold(metadata, outcomes)
     doubt = (
-        f"{len(silent)} of {len(asked)} bookies of the open ledger {metadata.ledger_id} don't tell what is confirmed: {', '.join(silent)}"
+        f"{len(untold)} of {len(asked)} bookies of the open ledger {metadata.ledger_id} don't tell what is confirmed: {', '.join(untold)}"
     )
-    return LastConfirmed(max(segment.first_entry_id - 1, *lacs), doubt if len(silent) >= metadata.ack_quorum else "")
+    return LastConfirmed(_highest_lac(metadata, outcomes), doubt if len(untold) >= metadata.ack_quorum else "")
 
 
-def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patience_seconds: float) -> None:
+def _wait_for_enough(metadata: LedgerMetadata, asked: Sequence[Future[_Outcome]], patience_seconds: float) -> None:
     """Waits until all have answered or failed. Late ones are skipped once fewer than the ack quorum are missing: then the others hold every
     acknowledged entry between them."""
     late_at = time.monotonic() + patience_seconds
     pending = set(asked)
     while pending:
-        missing = sum(1 for answer in asked if not answer.done() or isinstance(answer.result(), str))
         late_in = late_at - time.monotonic()
-        if late_in <= 0 and missing < ack_quorum:
+        if late_in <= 0 and len(_untold(metadata, _outcomes(asked))) < metadata.ack_quorum:
             return
         pending = wait(pending, None if math.isinf(late_in) or late_in <= 0 else late_in, FIRST_COMPLETED).not_done
 
 
+def _outcomes(asked: Sequence[Future[_Outcome]]) -> list[_Outcome]:
+    return [answer.result() if answer.done() else "" for answer in asked]
+
+
+def _highest_lac(metadata: LedgerMetadata, outcomes: Sequence[_Outcome]) -> int:
+    return max([metadata.segments[-1].first_entry_id - 1, *(lac for lac in outcomes if isinstance(lac, int))])
+
+
+def _untold(metadata: LedgerMetadata, outcomes: Sequence[_Outcome]) -> list[str]:
+    """Names the bookies of the last segment that may have had later confirmed entries, and don't tell them."""
+    holders = _holders_of_confirmed(metadata, _highest_lac(metadata, outcomes)) if None in outcomes else set()
+    untold = []
+    for bookie_id, outcome in zip(metadata.segments[-1].bookies, outcomes, strict=True):
+        if isinstance(outcome, str):
+            untold.append(bookie_id)
+        elif outcome is None and bookie_id in holders:
+            untold.append(f"{bookie_id} (lacks what it should have)")
+    return untold
+
+
+def _holders_of_confirmed(metadata: LedgerMetadata, last_confirmed: int) -> set[str]:
+    """The bookies that should have an entry up to `last_confirmed`. One that the writer never sent any to has nothing in health."""
+    spread = striping(metadata)
+    return {
+        bookie_id
+        for segment in segment_ranges(metadata, last_confirmed)
+        for position, bookie_id in enumerate(segment.bookies)
+        if spread.count_at(position, segment.entries)
+    }
+
+
 def _lac_or_reason(
     ledger_id: int, digest: EntryDigest, addresses: Mapping[str, BookieAddress], timeout_seconds: float, bookie_id: str
-) -> int | str:
-    """Returns the LAC in this bookie's last entry, -1 without an entry; or the reason why it is unknown."""
+) -> _Outcome:
+    """Returns the LAC in this bookie's last entry, None without an entry; or the reason why it is unknown."""
     try:
         with BookieConnection(bookie_id, addresses.get(bookie_id), timeout_seconds) as connection:
             answer = connection.read_last_entry(ledger_id)
         if answer.code.means_absent:
-            return NO_ENTRY
+            return None
         if answer.code is not ReadCode.OK:
             return f"bookie {bookie_id} answered {answer.code.name}"
         entry = digest.verify(answer.data)
