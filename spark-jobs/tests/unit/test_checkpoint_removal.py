@@ -260,25 +260,53 @@ def test_another_unreadable_manifest_may_name_any_file_so_nothing_is_removed(pla
     assert all_files(place) == before
 
 
-def test_unlisted_manifests_may_name_any_file_so_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    leaving, _ = situation(tmp_path)
-    before = all_files(tmp_path)
+def unlisted(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """From now on no folder of this name may be listed."""
 
     def refusing(look: Callable[..., Any]) -> Callable[..., Any]:
         def looks(place: Any = ".") -> Any:
-            if Path(place).name == "manifests":
+            if Path(place).name == name:
                 raise PermissionError(13, "Permission denied", str(place))
             return look(place)
 
         return looks
 
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr(os, "listdir", refusing(os.listdir))
+
+
+def test_unlisted_manifests_may_name_any_file_so_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving, _ = situation(tmp_path)
+    before = all_files(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(os, "scandir", refusing(os.scandir))
-        patched.setattr(os, "listdir", refusing(os.listdir))
+        unlisted(patched, "manifests")
         for path in (leaving, None):
             with pytest.raises(PermissionError):
                 remove_checkpoint(tmp_path, "run-1", path)
     assert all_files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["cluster-1", "run-1", "t"])
+def test_of_a_folder_that_may_not_be_listed_nobody_says_that_nothing_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    situation(tmp_path)
+    before = all_files(tmp_path)
+    with monkeypatch.context() as patched:
+        unlisted(patched, name)
+        assert main(["--destination", str(tmp_path), "--run-id", "run-1"]) == 3
+    said = capsys.readouterr().out
+    assert "PermissionError" in said
+    assert f"/{name}'" in said
+    assert all_files(tmp_path) == before
+
+
+def test_a_volumes_own_folder_that_may_not_be_listed_holds_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    situation(tmp_path)
+    (tmp_path / "lost+found").mkdir()
+    with monkeypatch.context() as patched:
+        unlisted(patched, "lost+found")
+        assert remove_checkpoint(tmp_path, "run-1", None).files == 1
 
 
 def test_a_manifest_of_another_place_is_not_the_checkpoint(place: StoredPath) -> None:

@@ -60,6 +60,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
     Raises:
         CheckpointRefused: the run's id or the manifest's path is invalid.
         InvariantViolated: a manifest can't be read, or leads out of its folder. Nothing was removed then.
+        OSError: a folder can't be looked into, so what was left there is unknown.
     """
     if (why := why_no_run_id(run_id)) is not None:
         raise CheckpointRefused(why)
@@ -128,8 +129,16 @@ def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
 
 
 def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
-    """The tablespaces' folders with files of a run."""
-    return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
+    """The tablespaces' folders with files of a run. Raises OSError if one may not be looked into: `Path.glob` would skip it. Other folders
+    of a volume, such as `lost+found`, are no tablespaces'."""
+    if isinstance(destination, ObjectPath):
+        return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
+    folders = [place for cluster in _identified_in(destination) for place in _identified_in(cluster)]
+    return [folder for folder in folders if (folder / "data" / run_id).exists()]
+
+
+def _identified_in(place: Path) -> list[Path]:
+    return [place / name for name in names_from(place) if re.fullmatch(FOLDER, name)]
 
 
 def named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
@@ -180,12 +189,18 @@ def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -
 
 
 def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
-    """Yields the files below, and a volume's folders that may be empty afterwards, innermost first."""
+    """Yields the files below, and a volume's folders that may be empty afterwards, innermost first. Raises OSError if a folder can't be
+    listed."""
     if isinstance(run, ObjectPath):
         yield list(run.below()), []
         return
-    for place, folders, found in os.walk(run, topdown=False):
+    for place, folders, found in os.walk(run, topdown=False, onerror=_raise_unless_gone):
         yield [Path(place) / name for name in sorted(found)], [*(Path(place) / name for name in folders), Path(place)]
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def delete(paths: Sequence[StoredPath]) -> tuple[int, int]:
