@@ -1,4 +1,4 @@
-"""Moves of leaderships are each another tablespace's: one that fails stops no other, and only what says that all were done. Of other
+"""Moves of leaderships are each another tablespace's: one that fails stops no other, and only what says that it was done. Of other
 actions, a failure stops what may depend on it.
 """
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
+from kubernetes.client import ApiException
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import RECORD
 
@@ -108,6 +109,10 @@ RESIZE = Resize("bk-bookie-0-ledgers", "its-uid", "40Gi")
 SERVICE = Apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "flights-leader"}}, False, Reason.LEADER_MOVED)
 
 
+def kind(name: str) -> Apply:
+    return replace(SERVICE, manifest={**SERVICE.manifest, "kind": name})
+
+
 def done_of(*actions, lost=("/b",)):
     """What of the actions was done, where others have changed these records before: in ZooKeeper, in Kubernetes, and what failed."""
     znodes, writer = Znodes(frozenset(lost)), Writer()
@@ -116,10 +121,11 @@ def done_of(*actions, lost=("/b",)):
 
 
 def led_of(*moves, after=(), uuid=RECORD.uuid, due=()):
-    """The same of a plan for leaders. `due` is what a later look finds."""
+    """The same of a plan for leaders. `after` says that the last of them was done. `due` is what a later look finds."""
     znodes, writer = Znodes(frozenset({"/b"}), uuid=uuid), Writer()
     clients = Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None)
-    failed = execute_leadership(CLUSTER, LeadershipPlan(moves, after), clients, lambda: LeadershipPlan(due))
+    plan = LeadershipPlan(moves, ((moves[-1].record.name, after),) if after else ())
+    failed = execute_leadership(CLUSTER, plan, clients, lambda: LeadershipPlan(due))
     return znodes.done, writer.applied, failed
 
 
@@ -154,9 +160,47 @@ def test_a_move_does_not_reach_a_tablespace_that_was_made_again_under_the_name_t
     assert "/a is of another tablespace than the one that was read, or gone" in failed.message
 
 
-def test_what_says_that_all_moves_were_done_is_left_out_when_one_was_not():
+def test_what_says_that_a_move_was_done_is_left_out_when_it_was_not():
     assert led_of(move("a"), move("b"), after=(SERVICE,))[1] == []
     assert led_of(move("a"), move("c"), after=(SERVICE,))[1] == ["Service"]
+
+
+def test_a_service_follows_the_move_of_its_tablespace_though_that_of_another_one_fails():
+    assert led_of(move("b"), move("a"), after=(SERVICE,))[1] == ["Service"]
+
+
+@pytest.mark.parametrize(
+    ("situation", "refused_order", "looks", "moved"),
+    [
+        ("the order for a follower's checkpoint", "/tablespaces/c/checkpoint", ["c d", "c d"], ["a", "c", "d"]),
+        ("the look after it, so that nobody knows whether the rows of c are right", None, ["error", "c d"], ["a", "d"]),
+        ("each look", None, ["error", "error"], ["a"]),
+        ("the order that wakes a node", "/activator/wake", ["c d", "c d"], ["a", "c", "d"]),
+    ],
+)
+def test_an_error_that_nobody_expects_holds_up_no_other_tablespace(situation, refused_order, looks, moved, monkeypatch):
+    def order(_, herddb, node, path, *, seconds):
+        if path == refused_order:
+            raise ApiException(500, "the Secret with the token can't be read")
+        return {}
+
+    def look_again() -> LeadershipPlan:
+        found = answers.pop(0)
+        if found == "error":
+            raise ApiException(500, "a Service can't be read")
+        return LeadershipPlan(tuple(map(move, found.split())))
+
+    monkeypatch.setattr(SqlNodes, "order", order)
+    answers, znodes, writer = list(looks), Znodes(frozenset()), Writer()
+    clients = Clients(writer, ClusterReader(None, znodes, None), None, lambda: True, None)
+    wake = WakeNodes("db", (PODS[1],))
+    moves = [action for name in "cd" for action in (CheckpointFollower("db", PODS[1], name), move(name), wake)]
+    plan = LeadershipPlan((move("a"), wake, *moves), tuple((name, (kind(f"Service of {name}"),)) for name in "acd"), beside=((SERVICE,),))
+    with pytest.raises(ApiException, match="can't be read"):
+        execute_leadership(CLUSTER, plan, clients, look_again)
+    assert znodes.done == [f"/{name}" for name in moved], situation
+    assert writer.applied == [*(f"Service of {name}" for name in moved), "Service"], situation
+    assert len([each for each in writer.events if "led by another one" in each]) == len(moved), situation
 
 
 def test_all_leaders_are_moved_and_services_follow_before_an_event_is_sent(monkeypatch):
@@ -175,7 +219,7 @@ def test_a_move_that_fails_holds_up_no_other_tablespace_s_service_and_no_mark_of
     writer = Writer()
     clients = Clients(writer, ClusterReader(None, Znodes(frozenset({"/b"})), None), None, lambda: True, None)
     beside = ((refused("Service"), replace(mark, manifest={**mark.manifest, "kind": "Answer"})), (SERVICE,), (mark,))
-    plan = LeadershipPlan((move("b"),), (after,), beside=beside)
+    plan = LeadershipPlan((move("b"),), (("b", (after,)),), beside=beside)
     failed = execute_leadership(CLUSTER, plan, clients, lambda: plan)
     assert writer.applied == ["Service", "Mark"], "the answer comes after the Service that it is about"
     assert failed is not None

@@ -76,3 +76,9 @@ def test_a_tablespace_whose_leader_stays_is_answered_though_the_move_of_another_
     assert list(told(plan.moves)) == ["weather to 1", "wake [1]"]
     assert [list(told(group)) for group in plan.beside] == [["Apply", "AnswerRequest"]]
     assert plan.after == ()
+
+
+def test_each_service_waits_for_the_move_of_its_own_tablespace_alone():
+    plan = plan_leadership(replace(holding(LOST, {"flights": 0, "weather": 0}), declared=LOST.declared))
+    assert list(told(plan.moves)) == ["flights to 1", "weather to 1", "wake [1]"]
+    assert [(name, list(told(actions))) for name, actions in plan.after] == [("flights", ["Apply"])]

@@ -7,8 +7,11 @@ been found wrong meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+
+import structlog
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.object_cache import ObjectCache
@@ -21,6 +24,8 @@ from herdkeeper.planning.actions import Action, ChangeTablespaceRecord, Checkpoi
 from herdkeeper.planning.status import Failed
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.paused import paused_by
+
+logger = structlog.get_logger()
 
 
 def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None = None) -> Result:
@@ -45,34 +50,52 @@ def reconcile_leadership(key: Key, clients: Clients, cache: ObjectCache | None =
 def execute_leadership(
     cluster: HerdDBCluster, plan: LeadershipPlan, clients: Clients, planned: Callable[[], LeadershipPlan]
 ) -> Failed | None:
-    """Executes all moves, even if one fails, and then what follows them, if none failed. The groups beside them are executed in any case,
-    each up to its first failure. Returns the first failure, or None. Events come last: the API server may be slow, or be lost with the
-    leaders.
+    """Executes all moves, even if one fails. Then, for each move that was done, what follows it, and the groups beside the moves in any
+    case. Each group ends with its first failure. Returns the first failure, or None. Events come last: the API server may be slow, or be
+    lost with the leaders. An unexpected error, such as an API server that does not answer, is raised: one of the moves once all else is
+    done, another one at once.
 
     A follower's checkpoint takes seconds, in which its rows may be found wrong. So it is `planned` again which of the other moves are due.
-    The rest waits for the next look, and so does what follows the moves.
+    The rest waits for the next look. So do all of them if that can't be planned, until it is after the next checkpoint.
     """
     made: list[Attempt] = []
+    errors: list[Exception] = []
 
     def succeeds(action: Action) -> bool:
         made.append(attempted(cluster, action, clients))
         return made[-1].failed is None
 
-    due, all_moved = plan.moves, True
+    due, moved = plan.moves, set()
     try:
         for action in plan.moves:
             if isinstance(action, ChangeTablespaceRecord) and not any(_is_same_move(action, each) for each in due):
-                all_moved = False
                 continue
-            all_moved &= succeeds(action)
+            with _kept(errors):
+                if succeeds(action) and isinstance(action, ChangeTablespaceRecord):
+                    moved.add(action.record.name)
             if isinstance(action, CheckpointFollower):
-                due = planned().moves
-        for group in (plan.after if all_moved else (), *plan.beside):
+                due = ()
+                with _kept(errors):
+                    due = planned().moves
+        following = (actions for tablespace, actions in plan.after if tablespace in moved)
+        for group in (*following, *plan.beside):
             all(succeeds(action) for action in group)
     finally:
         for each in made:
             each.report(cluster, clients)
+    if errors:
+        raise errors[0]
     return next((each.failed for each in made if each.failed is not None), None)
+
+
+@contextmanager
+def _kept(errors: list[Exception]) -> Iterator[None]:
+    """Keeps an error for later: what comes next is about other tablespaces."""
+    try:
+        yield
+    except Exception as error:
+        logger.warning("the other moves go on after an error", error=str(error)[:500])
+        errors.append(error)
 
 
 def _is_same_move(action: ChangeTablespaceRecord, other: Action) -> bool:

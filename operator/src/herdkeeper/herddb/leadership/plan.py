@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.api.tablespace import Failover
@@ -70,15 +71,22 @@ class Case:
     decision: Decision
 
 
+class FollowUp(NamedTuple):
+    """What says who leads a tablespace, due once its move is done."""
+
+    tablespace: str
+    actions: tuple[Action, ...]
+
+
 @dataclass(frozen=True)
 class LeadershipPlan:
-    """`moves` cover several tablespaces; a failed one stops no other. `after` follows once all are done. `beside` follows in any case: its
-    groups are those of tablespaces that are not moved, and the marks of nodes. `wait` is why a leader that should be replaced is not.
-    `later` tells, as sentences, which leaders wait for their turn.
+    """`moves` cover several tablespaces; a failed one stops no other. `after` follows them, for each tablespace that was moved. `beside`
+    follows in any case: its groups are those of tablespaces that are not moved, and the marks of nodes. `wait` is why a leader that should
+    be replaced is not. `later` tells, as sentences, which leaders wait for their turn.
     """
 
     moves: tuple[Action, ...] = ()
-    after: tuple[Action, ...] = ()
+    after: tuple[FollowUp, ...] = ()
     wait: Wait | None = None
     requeue_after_seconds: float | None = None
     later: tuple[str, ...] = ()
@@ -87,7 +95,7 @@ class LeadershipPlan:
     @property
     def actions(self) -> tuple[Action, ...]:
         """All actions, in order."""
-        return (*self.moves, *self.after, *itertools.chain(*self.beside))
+        return (*self.moves, *itertools.chain(*(each.actions for each in self.after), *self.beside))
 
 
 def plan_leadership(fleet: SqlFleet) -> LeadershipPlan:
@@ -117,7 +125,8 @@ def plan_leaders(fleet: SqlFleet, log: LogStore, rules: MoveRules) -> Leadership
     due = [TablespaceMove(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     moves = move_actions(fleet.cluster, log, due)
-    after = tuple(action for case in cases if isinstance(case.decision, Move) for action in _follow_up(fleet, case))
+    moved = [FollowUp(case.found.record.name, _follow_up(fleet, case)) for case in cases if isinstance(case.decision, Move)]
+    after = tuple(each for each in moved if each.actions)
     groups = (*(_follow_up(fleet, case) for case in cases if not isinstance(case.decision, Move)), _marks(fleet.cluster, cases, rules))
     beside = tuple(filter(None, groups))
     again = soonest(*(requeue_after_seconds(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
