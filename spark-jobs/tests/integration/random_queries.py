@@ -15,10 +15,13 @@ _VALUES: dict[str, Sequence[int | float | str]] = {
     "double": [-1.5, -1.0, 0.0, 0.5, 1.0, 2.25],
     "string": _TEXTS,
 }
-_SHAPES = ("plain", "plain", "plain", "join", "join", "group", "group", "distinct", "limited", "contains", "exists", "union", "one_value")
+_SHAPES = (
+    *("plain", "plain", "plain", "join", "join", "group", "group", "distinct", "limited", "contains", "exists", "union", "one_value"),
+    *("joined_groups", "groups_of_a_join", "three", "own_value"),
+)
 _COMPUTED = ("number", "text", "condition")
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
-_CONDITIONS = ("null", "like", "between", "in", "distinct", "number", "text", "compare", "compare", "compare")
+_CONDITIONS = ("null", "like", "between", "in", "distinct", "number", "text", "compare", "compare", "compare", "truth")
 _JOINS = ("{x}.a = {y}.b", "{x}.k = {y}.k", "{x}.s = {y}.s", "{x}.a = {y}.l", "{x}.a = {y}.a AND {x}.b = {y}.b", "{x}.a < {y}.b")
 _OTHER_JOINS = ("{x}.a = {y}.b AND {x}.l > 0", "{x}.a = {y}.b AND {y}.s <> 'a'", "{x}.a IS NOT DISTINCT FROM {y}.b")
 
@@ -69,7 +72,12 @@ class RandomSql:
             return self._made(f"UPDATE t SET a = a - b WHERE a BETWEEN -9 AND 9 AND b BETWEEN -9 AND 9 AND {self._condition([''])}")
         if drawn < 0.6:
             return self._made(f"UPDATE t SET b = {self._constant('int')} WHERE a IN (SELECT b FROM u{self._where([''])})")
+        if drawn < 0.65:
+            return self._made(f"DELETE FROM t WHERE {self._random.choice('ab')} IN (SELECT b FROM u{self._where([''])})")
         if drawn < 0.7:
+            new = self._random.choice(["k NOT IN (SELECT k FROM t)", "NOT EXISTS (SELECT 1 FROM t x WHERE x.k = u.k)"])
+            return self._made(f"INSERT INTO t SELECT * FROM u WHERE {new} AND {self._condition([''])}")
+        if drawn < 0.8:
             return self._made(f"UPDATE t SET s = {self._text([''])} WHERE {self._condition([''])}")
         kind = self._random.choice(["int", "string"])
         column = "s" if kind == "string" else self._random.choice(["a", "b"])
@@ -119,6 +127,8 @@ class RandomSql:
                 text = f"{no}EXISTS (SELECT 1 FROM u{self._where([''], 2)})"
             case "distinct":
                 text = f"{column} IS {no}DISTINCT FROM {self._column(kind, tables)}"
+            case "truth":
+                text = f"({self._condition(tables, 2)}) IS {no}{self._random.choice(['TRUE', 'FALSE'])}"
             case "number" | "text" as computed:
                 text = f"{self._value_of(computed, tables)} {operator} {self._column('int' if computed == 'number' else 'string', tables)}"
             case _:
@@ -207,7 +217,7 @@ class RandomSql:
 
     def _group(self) -> Statement:
         by = self._random.sample(["a", "b", "s"], self._random.randint(0, 2))
-        functions = ["COUNT(*)", "COUNT(a)", "COUNT(s)", "MIN(b)", "MAX(s)", "SUM(d)", "AVG(d)", "MAX(l)", "SUM(a)", "SUM(k)"]
+        functions = ["COUNT(*)", "COUNT(a)", "COUNT(s)", "MIN(b)", "MAX(s)", "SUM(d)", "AVG(d)", "MAX(l)", "SUM(a)", "COUNT(DISTINCT a)", "SUM(k)"]
         functions = functions if self.columns["k"] == "int" else functions[:-1]
         functions += [
             "SUM(CASE WHEN l > 0 THEN b END)",
@@ -257,9 +267,40 @@ class RandomSql:
 
     def _union(self) -> Statement:
         first, second = f"SELECT a, s FROM t{self._where([''])}", f"SELECT {self._number([''])}, s FROM u{self._where([''])}"
-        return self._ordered(f"{first} UNION ALL {second}", ["a", "s"], [], [])
+        return self._ordered(f"{first} UNION {self._random.choice(['', 'ALL '])}{second}", ["a", "s"], [], [])
 
     def _one_value(self) -> Statement:
         head, names = self._select([""])
         value = f"(SELECT {self._random.choice(['MIN(b)', 'MAX(a)', 'COUNT(s)'])} FROM u{self._where([''])})"
         return self._ordered(f"{head} FROM t WHERE a {self._random.choice(['<', '=', '>='])} {value}", names, ["b"], ["k"])
+
+    def _joined_groups(self) -> Statement:
+        """The groups of another query, beside the rows of a table."""
+        by, join = self._random.choice("ab"), self._random.choice(["JOIN", "LEFT JOIN"])
+        groups = f"SELECT {by} AS g, COUNT(*) AS n, MAX(s) AS m FROM u{self._where([''])} GROUP BY {by}"
+        where = self._where(["x"])
+        head = f"SELECT x.k, x.a, z.n, z.m FROM t x {join} ({groups}) z ON x.a = z.g{where}"
+        return self._ordered(head, ["x.k", "x.a", "z.n", "z.m"], ["x.s"], ["x.k"])
+
+    def _groups_of_a_join(self) -> Statement:
+        by = self._random.choice(["x.a", "y.s", "x.s", "y.b"])
+        functions = ["COUNT(*)", "COUNT(y.a)", "MAX(y.s)", "SUM(x.b)", "COUNT(DISTINCT y.a)", "MIN(x.d)"]
+        drawn = self._random.sample(functions, self._random.randint(1, 3))
+        on, join = self._random.choice(_JOINS[:4]).format(x="x", y="y"), self._random.choice(["JOIN", "LEFT JOIN"])
+        names = ["g", *(f"c{number}" for number in range(len(drawn)))]
+        chosen = ", ".join(f"{text} AS {name}" for text, name in zip([by, *drawn], names, strict=True))
+        return self._ordered(f"SELECT {chosen} FROM t x {join} u y ON {on}{self._where(['x', 'y'])} GROUP BY {by}", names, [], ["g"])
+
+    def _three(self) -> Statement:
+        """Tables."""
+        head, names = self._select(["x", "y", "z"])
+        first, second = (self._random.choice(_JOINS[:4]) for _ in range(2))
+        joins = [self._random.choice(["JOIN", "LEFT JOIN"]) for _ in range(2)]
+        tables = f"t x {joins[0]} u y ON {first.format(x='x', y='y')} {joins[1]} t z ON {second.format(x='y', y='z')}"
+        return self._ordered(f"{head} FROM {tables}{self._where(['x', 'y', 'z'])}", names, ["z.a"], ["x.k", "y.k", "z.k"])
+
+    def _own_value(self) -> Statement:
+        """Of each row: what another query has for it."""
+        head, names = self._select(["x"])
+        value = f"(SELECT {self._random.choice(['MIN(y.b)', 'MAX(y.a)', 'COUNT(y.s)'])} FROM u y WHERE y.a = x.a)"
+        return self._ordered(f"{head} FROM t x WHERE x.b {self._random.choice(['<', '=', '>='])} {value}", names, ["x.s"], ["x.k"])

@@ -13,7 +13,7 @@ LACKING: dict[str, tuple[str, ...]] = {
     "times finer than a millisecond": ("datetime_microseconds", "timestamp_microseconds"),
     "parameters as columns of a result (`SELECT ?`)": ("standalone_binds", "date_implicit_bound", "datetime_implicit_bound"),
     "names of columns with other signs than letters, digits and `_`": ("unusual_column_name_characters", "symbol_names_w_double_quote"),
-    "UNION without ALL, INTERSECT, EXCEPT": ("intersect", "except_", "order_by_col_from_union"),
+    "EXCEPT": ("except_",),
     "parentheses around the parts of a UNION": (
         "parens_in_union_contained_select_w_limit_offset",
         "parens_in_union_contained_select_wo_limit_offset",
@@ -53,12 +53,6 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "TrueDivTest::test_truediv_integer_bound",
         "TrueDivTest::test_floordiv_integer_bound",
         "FetchLimitOffsetTest::test_limit_render_multiple_times",
-    ),
-    "UNION without ALL, INTERSECT, EXCEPT": (
-        "CompoundSelectTest::test_select_from_plain_union",
-        "CompoundSelectTest::test_plain_union",
-        "CompoundSelectTest::test_limit_offset_aliased_selectable_in_unions",
-        "CompoundSelectTest::test_distinct_selectable_in_unions",
     ),
     "FLOOR of a number: it ends the connection": (
         "TrueDivTest::test_floordiv_integer",

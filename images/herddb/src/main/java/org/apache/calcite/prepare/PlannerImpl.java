@@ -95,9 +95,12 @@ public final class PlannerImpl implements Planner {
     /** Not those of ON: Calcite joins such a query with one of the two tables alone. */
     private static final HepProgram QUERIES_TO_JOINS = HepProgram.builder().addRuleCollection(
             List.of(CoreRules.FILTER_SUB_QUERY_TO_CORRELATE, CoreRules.PROJECT_SUB_QUERY_TO_CORRELATE)).build();
-    /** In place of the rule that makes GROUPING SETS and FILTERs of DISTINCT beside other functions: HerdDB knows neither. */
-    private static final HepProgram DISTINCT_TO_JOINS = HepProgram.builder().addRuleInstance(
-            CoreRules.AGGREGATE_EXPAND_DISTINCT_AGGREGATES_TO_JOIN).build();
+    /**
+     * HerdDB has no plan for UNION and INTERSECT, and of one with a part that is empty Calcite forgets that rows come once. For DISTINCT beside
+     * other functions Calcite's usual rule makes GROUPING SETS and FILTERs, which HerdDB does not know.
+     */
+    private static final HepProgram DISTINCT_TO_GROUPS = HepProgram.builder().addRuleCollection(List.of(
+            CoreRules.UNION_TO_DISTINCT, CoreRules.INTERSECT_TO_DISTINCT, CoreRules.AGGREGATE_EXPAND_DISTINCT_AGGREGATES_TO_JOIN)).build();
 
     private final FrameworkConfig config;
     private final CalciteConnectionConfig connection;
@@ -198,7 +201,7 @@ public final class PlannerImpl implements Planner {
             rows = rewritten(rows, QUERIES_TO_JOINS);
         }
         rows = RelDecorrelator.decorrelateQuery(rows, conversion.getRelBuilderFactory().create(cluster, null));
-        rows = rewritten(rows, DISTINCT_TO_JOINS);
+        rows = rewritten(rows, DISTINCT_TO_GROUPS);
         return root.withRel(rows.accept(new KeptParts(cluster.getRexBuilder())));
     }
 
