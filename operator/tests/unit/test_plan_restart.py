@@ -15,6 +15,7 @@ from herdkeeper.herddb.leadership.plan import plan_leadership
 from herdkeeper.herddb.state.cluster import Unreplayable, VersionedRecord
 from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, WakeNodes
 from herdkeeper.shared.node import Node, NodeDown
+from herdkeeper.shared.problem import Problem
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -114,6 +115,9 @@ def test_a_tablespace_whose_log_is_lost_and_that_nobody_runs_holds_up_no_restart
     assert [each for each in plan_both(seen).actions if isinstance(each, Delete)] == [DELETED[0]]
 
 
+NO_SECRET = Problem(Reason.WAITING_FOR_SECRET, "the Secret does not exist")
+
+
 def budgets(plan) -> list[object]:
     applied = [action.manifest for action in plan.actions if isinstance(action, Apply)]
     return [manifest["spec"]["maxUnavailable"] for manifest in applied if manifest["kind"] == "PodDisruptionBudget"]
@@ -127,6 +131,23 @@ def test_no_node_may_be_evicted_while_others_run_a_tablespace_whose_log_is_lost_
     assert budgets(plan_both(silent)) == [0]
     for nobody_runs_it in (dict.fromkeys(PODS, (LOST,)), CALM.nodes):
         assert budgets(plan_both(replace(seen, nodes=nobody_runs_it))) == []
+
+
+@pytest.mark.parametrize("waits_for", [{"credentials": NO_SECRET}, {"tls": NO_SECRET}, {"root_parent": Unknown("no member answers")}])
+def test_evictions_are_forbidden_whatever_else_the_cluster_waits_for(waits_for):
+    records = {"flights": VersionedRecord(RECORD, 5, 1990.0)}
+    seen = replace(rolled(NEW, NEW), records=records, nodes={PODS[0]: (LEADER,), PODS[1]: (LOST,)}, declared=(), **waits_for)
+    assert budgets(plan_both(seen)) == [0]
+
+
+def test_evictions_are_forbidden_while_the_leader_of_another_tablespace_is_to_be_moved():
+    other = VersionedRecord(replace(RECORD, name="other", uuid="other-uuid", leader=PODS[1]), 4, 1000.0)
+    failed = replace(LEADER, name="other", uuid="other-uuid", role="failed", ready=False)
+    follower = replace(failed, role="follower", ready=True)
+    records = {"flights": VersionedRecord(RECORD, 5, 1990.0), "other": other}
+    seen = replace(rolled(NEW, NEW), records=records, nodes={PODS[0]: (LEADER, follower), PODS[1]: (LOST, failed)}, declared=())
+    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_leadership(seen).moves)
+    assert budgets(plan_both(seen)) == [0]
 
 
 @pytest.mark.parametrize(

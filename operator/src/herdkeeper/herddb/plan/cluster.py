@@ -66,16 +66,18 @@ def _why_not_yet(fleet: SqlFleet, log: LogStore) -> Plan | None:
 def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     # The leadership controller executes its moves. No node may be touched before they are done.
     moving = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later) if leaders.moves else None
-    if isinstance(fleet.sql_users, Problem):
-        return moving or Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why)
     named = fleet.named
     new = fleet.objects.get("StatefulSet", named.stateful_set) is None
+    # whatever else waits, or fails for long: an eviction does not ask
+    guards = () if new else _forbid_evictions(fleet, log, shrink)
+    if isinstance(fleet.sql_users, Problem):
+        return replace(moving or Plan.waiting(fleet.sql_users.reason, fleet.sql_users.why), actions=guards)
     secret_steps = _secret_steps(fleet, fleet.sql_users.users)
     # Last, and nothing waits for them: nothing depends on them, and they may be forbidden.
     hints = () if secret_steps else refresh_users(fleet)
     if (unmet := moving or _why_not_yet(fleet, log)) is not None:
         # users change without a node's restart, and a login may be taken away because its password leaked
-        return unmet if new else replace(unmet, actions=(*secret_steps, *hints))
+        return unmet if new else replace(unmet, actions=(*guards, *secret_steps, *hints))
     if new and (waiting := _before_the_first_node(fleet)) is not None:
         return waiting
     actions: list[Action] = []
@@ -99,6 +101,14 @@ def _plan_objects(fleet: SqlFleet, log: LogStore, leaders: LeadershipPlan, shrin
         return Plan((*actions, *hints), leaders.wait, _soon(fleet, pods))
     plan = _plan_nodes(fleet, log, leaders, shrink)
     return replace(plan, actions=(*plan.actions, *hints))
+
+
+def _forbid_evictions(fleet: SqlFleet, log: LogStore, shrink: ScaleDown) -> tuple[Action, ...]:
+    """Returns the budget that lets no node go, where that is due."""
+    if most_away(fleet):
+        return ()
+    objects = build_herddb(fleet.cluster, log, fleet.secret, shrink.nodes, most_away=0)
+    return tuple(needed_applies([each for each in objects if each["kind"] == "PodDisruptionBudget"], fleet.objects))
 
 
 def _before_the_first_node(fleet: SqlFleet) -> Plan | None:
