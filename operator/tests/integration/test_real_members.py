@@ -159,7 +159,7 @@ def declare(members: RealMembers, replicas: int) -> None:
 
 
 def voters(members: RealMembers) -> list[int]:
-    found = members.at(members.named.address(MOST)).read(CONFIG_PATH)
+    found = again(lambda: members.at(members.named.address(MOST)).read(CONFIG_PATH))
     assert found is not None
     return sorted(server_id - 1 for server_id in decode_membership(found[0]).voters)
 

@@ -66,7 +66,8 @@ class Servers:
 
 
 @pytest.fixture
-def servers() -> Iterator[Servers]:
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    monkeypatch.setattr("herdkeeper.clients.http.ANSWER_SECONDS", LONG)
     with ExitStack() as ends:
         yield Servers(ends)
 

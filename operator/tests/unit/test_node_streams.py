@@ -38,6 +38,12 @@ CLUSTER = Key("HerdDBCluster", "demo", "db")
 LONG = 120.0
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream is silent only where its test says so."""
+    monkeypatch.setattr(node_streams, "SILENCE_SECONDS", LONG)
+
+
 class Told:
     """A stream that a test feeds: a line, None for the end, an error. A byte in a socket tells that something was put."""
 
