@@ -21,7 +21,22 @@ _SHAPES = (
 )
 _COMPUTED = ("number", "text", "condition")
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
-_CONDITIONS = ("null", "like", "between", "in", "distinct", "number", "text", "compare", "compare", "compare", "truth")
+_CONDITIONS = ("null", "like", "between", "in", "distinct", "number", "text", "compare", "compare", "compare")
+_FORMS = (*["{}"] * 28, *["NOT ({})"] * 4, "({}) IS TRUE", "({}) IS NOT TRUE", "({}) IS FALSE", "({}) IS NOT FALSE")
+_CHANGES = (
+    "delete",
+    "delete contained",
+    "insert",
+    "compute",
+    "compute",
+    "contained",
+    "contained",
+    "text",
+    "int",
+    "int",
+    "string",
+    "string",
+)
 _JOINS = ("{x}.a = {y}.b", "{x}.k = {y}.k", "{x}.s = {y}.s", "{x}.a = {y}.l", "{x}.a = {y}.a AND {x}.b = {y}.b", "{x}.a < {y}.b")
 _OTHER_JOINS = ("{x}.a = {y}.b AND {x}.l > 0", "{x}.a = {y}.b AND {y}.s <> 'a'", "{x}.a IS NOT DISTINCT FROM {y}.b")
 
@@ -62,26 +77,27 @@ class RandomSql:
         return statement
 
     def change(self) -> Statement:
-        """An UPDATE or DELETE of t."""
+        """An UPDATE or DELETE of t, or an INSERT of rows of u."""
         self._parameters = []
-        drawn = self._random.random()
-        if drawn < 0.2:
-            return self._made(f"DELETE FROM t WHERE {self._condition([''])}")
-        if drawn < 0.4:
-            # what does not fit into the column is refused by HerdDB, and kept by SQLite
-            return self._made(f"UPDATE t SET a = a - b WHERE a BETWEEN -9 AND 9 AND b BETWEEN -9 AND 9 AND {self._condition([''])}")
-        if drawn < 0.6:
-            return self._made(f"UPDATE t SET b = {self._constant('int')} WHERE a IN (SELECT b FROM u{self._where([''])})")
-        if drawn < 0.65:
-            return self._made(f"DELETE FROM t WHERE {self._random.choice('ab')} IN (SELECT b FROM u{self._where([''])})")
-        if drawn < 0.7:
-            new = self._random.choice(["k NOT IN (SELECT k FROM t)", "NOT EXISTS (SELECT 1 FROM t x WHERE x.k = u.k)"])
-            return self._made(f"INSERT INTO t SELECT * FROM u WHERE {new} AND {self._condition([''])}")
-        if drawn < 0.8:
-            return self._made(f"UPDATE t SET s = {self._text([''])} WHERE {self._condition([''])}")
-        kind = self._random.choice(["int", "string"])
-        column = "s" if kind == "string" else self._random.choice(["a", "b"])
-        return self._made(f"UPDATE t SET {column} = {self._constant(kind)} WHERE {self._condition([''])}")
+        match self._random.choice(_CHANGES):
+            case "delete":
+                text = f"DELETE FROM t WHERE {self._condition([''])}"
+            case "delete contained":
+                text = f"DELETE FROM t WHERE {self._random.choice('ab')} IN (SELECT b FROM u{self._where([''])})"
+            case "insert":
+                new = self._random.choice(["k NOT IN (SELECT k FROM t)", "NOT EXISTS (SELECT 1 FROM t x WHERE x.k = u.k)"])
+                text = f"INSERT INTO t SELECT * FROM u WHERE {new} AND {self._condition([''])}"
+            case "compute":
+                # what does not fit into the column is refused by HerdDB, and kept by SQLite
+                text = f"UPDATE t SET a = a - b WHERE a BETWEEN -9 AND 9 AND b BETWEEN -9 AND 9 AND {self._condition([''])}"
+            case "contained":
+                text = f"UPDATE t SET b = {self._constant('int')} WHERE a IN (SELECT b FROM u{self._where([''])})"
+            case "text":
+                text = f"UPDATE t SET s = {self._text([''])} WHERE {self._condition([''])}"
+            case kind:
+                column = "s" if kind == "string" else self._random.choice(["a", "b"])
+                text = f"UPDATE t SET {column} = {self._constant(kind)} WHERE {self._condition([''])}"
+        return self._made(text)
 
     def _value(self, kind: str) -> Value:
         return None if self._random.random() < 0.2 else self._random.choice(_VALUES[kind])
@@ -127,13 +143,11 @@ class RandomSql:
                 text = f"{no}EXISTS (SELECT 1 FROM u{self._where([''], 2)})"
             case "distinct":
                 text = f"{column} IS {no}DISTINCT FROM {self._column(kind, tables)}"
-            case "truth":
-                text = f"({self._condition(tables, 2)}) IS {no}{self._random.choice(['TRUE', 'FALSE'])}"
             case "number" | "text" as computed:
                 text = f"{self._value_of(computed, tables)} {operator} {self._column('int' if computed == 'number' else 'string', tables)}"
             case _:
                 text = f"{column} {operator} {self._constant(kind)}"
-        return f"NOT ({text})" if self._random.random() < 0.1 else text
+        return self._random.choice(_FORMS).format(text)
 
     def _text(self, tables: list[str]) -> str:
         """Made of texts of several lengths."""
@@ -217,12 +231,13 @@ class RandomSql:
 
     def _group(self) -> Statement:
         by = self._random.sample(["a", "b", "s"], self._random.randint(0, 2))
-        functions = ["COUNT(*)", "COUNT(a)", "COUNT(s)", "MIN(b)", "MAX(s)", "SUM(d)", "AVG(d)", "MAX(l)", "SUM(a)", "COUNT(DISTINCT a)", "SUM(k)"]
+        functions = ["COUNT(*)", "COUNT(a)", "COUNT(s)", "MIN(b)", "MAX(s)", "SUM(d)", "AVG(d)", "MAX(l)", "SUM(a)", "SUM(k)"]
         functions = functions if self.columns["k"] == "int" else functions[:-1]
         functions += [
             "SUM(CASE WHEN l > 0 THEN b END)",
             "COUNT(CASE WHEN a IS NULL THEN 1 END)",
             "MAX(CASE WHEN a > 1 THEN NULL ELSE s END)",
+            "COUNT(DISTINCT a)",
         ]
         drawn = self._random.sample(functions, self._random.randint(1, 3))
         names = by + [f"c{number}" for number in range(len(drawn))]
