@@ -125,7 +125,7 @@ def _before_the_first_node(fleet: SqlFleet) -> Plan | None:
         case foreign:
             message = (
                 f"the BookKeeperCluster {fleet.cluster.spec.book_keeper_ref.name} does not have this database's log: {foreign}. No SQL "
-                "node is made, since it would take others' ledgers for its own. Delete this resource, which deletes no data here, and "
+                "node is made, since it would take others' ledgers for its own. Set spec.deletionPolicy: Retain, delete this resource, and "
                 "create it with spec.bookKeeperRef.name of the BookKeeperCluster that has its log, or under another name"
             )
             return Plan.waiting(Reason.INVALID_SPEC, message, requeue.BLOCKED)
