@@ -209,6 +209,18 @@ def test_a_member_that_cannot_be_read_may_know_of_newer_voters_and_blocks() -> N
     assert cluster.writes == []
 
 
+def test_the_volume_of_a_member_that_has_left_need_not_be_read() -> None:
+    """It has no pod any more, so nobody can read it: `recover` would never come to an end."""
+    kept = claim(3)
+    kept["metadata"]["annotations"] = {"herdkeeper.io/founded": "left"}
+    cluster = lost()
+    cluster.documents.append(kept)
+    cluster.documents[0]["spec"]["replicas"] = 3
+    assert called(cluster, "recover", "zkc/zk")[0].document["state"] == "Lost"
+    cluster.documents[0]["spec"]["replicas"] = 4  # it is to come back, and may have joined already
+    assert called(cluster, "recover", "zkc/zk")[0].document["state"] == "Unknown"
+
+
 def test_a_quorum_that_serves_or_can_start_again_is_not_lost() -> None:
     cluster = ensemble({0: holds(), 1: holds(), 2: EMPTY}, {})
     answer, _ = called(cluster, "recover", "zkc/zk")

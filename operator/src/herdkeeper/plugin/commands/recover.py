@@ -26,7 +26,7 @@ def run(call: Call) -> Answer:
     timeout_seconds(call)
     item = _ensemble(call)
     name, accepted = str(item["metadata"]["name"]), call.given.accept
-    found = diagnose(examined(call.cluster, name))
+    found = diagnose(examined(call.cluster, item))
     if accepted is None:
         return told(call.cluster.namespace, name, found)
     member = _accepted(item, found, accepted)
@@ -34,22 +34,29 @@ def run(call: Call) -> Answer:
         call.tell(told(call.cluster.namespace, name, found).text)
         _confirm(call, name)
         # reading what a person types takes time: all is read again
-        if diagnose(examined(call.cluster, name)) != found:
+        if diagnose(examined(call.cluster, find(call.cluster, ZOOKEEPER, name, f"RESOURCE {name}:"))) != found:
             raise ClusterError("the members are no longer as they were shown; nothing was changed. Look again")
     answer = _go_back(call, name, found, member)
     return awaited(call, answer, Awaited(ZOOKEEPER, name, serving))
 
 
-def examined(cluster: Cluster, name: str) -> dict[int, Member]:
-    """Returns what each member holds that has a pod or a claim, by number. Reads live."""
-    named = ZooKeeperNames(ObjectKey(cluster.namespace, name))
-    pods, claims = ({item["metadata"]["name"]: item for item in cluster.list(kind)} for kind in (POD, CLAIM))
+def examined(cluster: Cluster, item: Json) -> dict[int, Member]:
+    """Returns what each member of a ZooKeeperCluster holds that has a pod or a claim, by number. Reads live."""
+    named = ZooKeeperNames(ObjectKey(cluster.namespace, item["metadata"]["name"]))
+    pods, claims = ({each["metadata"]["name"]: each for each in cluster.list(kind)} for kind in (POD, CLAIM))
     members = {number: (named.pod(number), named.claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
+    wanted = item["spec"].get("replicas", names.ZOOKEEPER_MOST_MEMBERS)
+    left = {claim for number, (_, claim) in members.items() if number >= wanted and claim in claims and _has_left(claims[claim])}
     return {
         number: _member(cluster, pod, pods.get(pod), claims.get(claim))
         for number, (pod, claim) in members.items()
-        if pod in pods or claim in claims
+        if pod in pods or claim in claims.keys() - left
     }
+
+
+def _has_left(claim: Json) -> bool:
+    """Whether the claim was kept when its member left: the others have a newer membership."""
+    return (claim["metadata"].get("annotations") or {}).get(names.FOUNDED_ANNOTATION) == names.LEFT
 
 
 def _member(cluster: Cluster, name: str, pod: Json | None, claim: Json | None) -> Member:
